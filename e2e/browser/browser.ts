@@ -6,6 +6,7 @@ import type { Push } from "@herald/simulators";
 import { eventually } from "@herald/testing";
 import { type BrowserContext, type CDPSession, chromium, type Page, type Worker } from "playwright-core";
 import type { System } from "../harness/system.ts";
+import { type BarePage, openBare } from "./bare-page.ts";
 import type { WorkerScope } from "./browser-globals.ts";
 import { findChromium } from "./chromium.ts";
 import { createPushService, type PushService } from "./push-service.ts";
@@ -18,6 +19,8 @@ export type Browser = {
   open(path?: string): Promise<Page>;
   /** Opens another site in a new tab. The caller waits until it is ready. */
   visit(url: string): Promise<Page>;
+  /** Opens a page that only has the kit; `prepare` runs in it before everything else, `options` are the kit's. */
+  bare(prepare?: () => void, options?: object): Promise<BarePage>;
   /** Sets the permission for notifications, as in the browser's settings. */
   setNotifications(setting: "granted" | "denied" | "prompt", origin?: string): Promise<void>;
   /** The service worker, while it runs. */
@@ -105,6 +108,7 @@ export async function startBrowser(system: System): Promise<Browser> {
       await page.goto(url);
       return page;
     },
+    bare: (prepare, options) => openBare(context, system, prepare, options),
     setNotifications,
     worker,
     deliver: async ({ token, payload }) => {

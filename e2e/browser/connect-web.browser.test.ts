@@ -73,5 +73,10 @@ test("the page on web apps, followed in a fresh folder, subscribes a browser; so
     const worker = await tab.evaluate("navigator.serviceWorker.ready.then(({ active }) => active.scriptURL)");
     expect(worker).toContain(path === "/" ? "herald-worker.js" : site);
   }
+  const tab = await browser.visit("about:blank");
+  await tab.addInitScript("delete globalThis.PushManager");
+  await tab.goto(`${site}/`);
+  await eventually(async () => expect(await tab.textContent("#hint")).toContain("home screen"));
+  expect(await tab.isVisible("#subscribe")).toBe(false);
   expect(browser.errors).toEqual([]);
 });

@@ -16,6 +16,12 @@ export type PushService = {
   current(): Subscription | undefined;
   /** The number of created subscriptions. */
   made(): number;
+  /** `subscribe` gets no answer, as behind a firewall that blocks the push service, until the returned function is called. */
+  hold(): () => void;
+  /** How many calls of `subscribe` have waited for that. */
+  held(): number;
+  /** From now on, endpoints of subscriptions are this one. */
+  setEndpoint(endpoint: string): void;
   /** Without a network a browser cannot subscribe. */
   setOffline(offline: boolean): void;
   forget(): void;
@@ -25,6 +31,9 @@ export function createPushService({ simulators }: Pick<System, "simulators">): P
   let current: Subscription | undefined;
   let made = 0;
   let isOffline = false;
+  let reachable: Promise<void> | undefined;
+  let held = 0;
+  let endpoint: string | undefined;
   const answer = async (verb: string, applicationServerKey: string): Promise<Subscription | null> => {
     if (verb === "unsubscribe" && current) {
       await fetch(`${simulators.url}/webpush/subscriptions/${current.endpoint.split("/").at(-1)}`, {
@@ -33,10 +42,12 @@ export function createPushService({ simulators }: Pick<System, "simulators">): P
       current = undefined;
     }
     if (verb === "subscribe") {
+      if (reachable) held += 1;
+      await reachable;
       if (isOffline) throw new Error("AbortError: no network");
       const body = JSON.stringify({ applicationServerKey });
       const response = await fetch(`${simulators.url}/webpush/subscriptions`, { method: "POST", body });
-      current = { ...((await response.json()) as Subscription), applicationServerKey };
+      current = { ...((await response.json()) as Subscription), ...(endpoint && { endpoint }), applicationServerKey };
       made += 1;
     }
     return current ?? null;
@@ -48,12 +59,24 @@ export function createPushService({ simulators }: Pick<System, "simulators">): P
     },
     current: () => current,
     made: () => made,
+    hold: () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      reachable = promise;
+      return resolve;
+    },
+    held: () => held,
+    setEndpoint: (value) => {
+      endpoint = value;
+    },
     setOffline: (offline) => {
       isOffline = offline;
     },
     forget: () => {
       current = undefined;
       made = 0;
+      endpoint = undefined;
+      reachable = undefined;
+      held = 0;
     },
   };
 }

@@ -4,7 +4,8 @@ const { gateway, project } = await (await fetch("/config.json")).json();
 const element = (id) => document.getElementById(id);
 
 const hints = {
-  unsupported: "This browser cannot receive notifications on this page.",
+  unsupported:
+    "This browser cannot receive notifications here. On an iPhone or iPad, add this site to the home screen, and open it there.",
   denied: "You blocked notifications. Allow them in your browser's settings for this site.",
   default: "",
   granted: "",
@@ -12,10 +13,11 @@ const hints = {
 
 const show = (status) => {
   const { permission, problem, subscribed, topics } = status;
-  element("hint").textContent = problem?.message ?? (subscribed ? "" : hints[permission]);
+  element("hint").textContent = hints[permission] || (problem?.message ?? "");
   element("badge").textContent = subscribed ? "Notifications are on" : "Notifications are off";
   element("badge").dataset.on = subscribed;
   element("subscribe").classList.toggle("primary", !subscribed);
+  element("subscribe").hidden = hints[permission] !== "";
   element("subscribe").textContent = subscribed ? "Register again" : "Turn on notifications";
   element("unsubscribe").hidden = !subscribed;
   element("news").checked = topics.includes("news");

@@ -1,17 +1,33 @@
+import { ownProblem } from "./problem.ts";
+import { subscribe, subscriptionOf, unreachable } from "./register.ts";
 import type { PendingReport } from "./state.ts";
+import { timely } from "./timely.ts";
 
-export const isSupported = (): boolean =>
-  isSecureContext && "serviceWorker" in navigator && "PushManager" in self && "Notification" in self;
+export const isSupported = (): boolean => {
+  try {
+    return isSecureContext && Boolean(navigator.serviceWorker) && "PushManager" in self && "Notification" in self;
+  } catch {
+    // A sandboxed frame may not even ask.
+    return false;
+  }
+};
 
 export const browserPermission = (): NotificationPermission | "unsupported" =>
   isSupported() ? Notification.permission : "unsupported";
 
+const noWorker = "worker-unavailable";
+
 /** The worker's registration, if it has one. */
 export const workerOf = (script: string): Promise<ServiceWorkerRegistration | undefined> =>
-  navigator.serviceWorker.getRegistration(new URL(".", new URL(script, location.href)));
+  timely(navigator.serviceWorker.getRegistration(new URL(".", new URL(script, location.href))), noWorker);
 
-/** Registers or updates the worker, and waits until it is active: subscribing needs an active worker. */
-export const activeWorker = async (script: string): Promise<ServiceWorkerRegistration> => {
+/** Registers or updates the worker, and waits until it is active: subscribing needs an active worker. Throws a Problem. */
+export const activeWorker = (script: string): Promise<ServiceWorkerRegistration> =>
+  timely(register(script), noWorker).catch((error) => {
+    throw error.slug ? error : ownProblem(noWorker, error);
+  });
+
+const register = async (script: string): Promise<ServiceWorkerRegistration> => {
   const registration = await navigator.serviceWorker.register(script);
   const next = registration.installing ?? registration.waiting;
   if (!registration.active && next)
@@ -24,8 +40,43 @@ export const activeWorker = async (script: string): Promise<ServiceWorkerRegistr
 };
 
 /** Closes Herald's notifications that this browser shows. */
-export const closeShown = async (registration: ServiceWorkerRegistration | undefined): Promise<void> => {
-  for (const shown of (await registration?.getNotifications()) ?? []) if (shown.data?.notification_id) shown.close();
+export const closeShown = async (script: string): Promise<void> => {
+  const registration = await workerOf(script);
+  const all = registration ? await timely(registration.getNotifications(), noWorker) : [];
+  for (const shown of all) if (shown.data?.notification_id) shown.close();
+};
+
+/** Ends the browser's subscription: the push service then drops what it has not delivered. */
+export const endSubscription = async (script: string): Promise<void> => {
+  const registration = await workerOf(script);
+  const subscription = registration && (await subscriptionOf(registration.pushManager));
+  if (subscription) await timely(subscription.unsubscribe(), unreachable);
+};
+
+/** A subscription that the browser is still making. It is not asked for a second one: this one may come late, or never. */
+let subscribing: Promise<PushSubscription> | undefined;
+
+/** Throws a Problem if the browser cannot reach its push service, or did not answer the last time. */
+export const subscribeOnce: typeof subscribe = async (manager, key) => {
+  if (subscribing) throw ownProblem(unreachable, "the browser is still subscribing");
+  subscribing = subscribe(manager, key);
+  try {
+    return await subscribing;
+  } catch (error) {
+    throw (error as Error).name === "AbortError" ? ownProblem(unreachable, error) : error;
+  } finally {
+    subscribing = undefined;
+  }
+};
+
+/** A person may leave the question open for ever. */
+const promptMs = 60_000;
+
+/** Asks for permission, for a minute at most. A later answer calls `onLate`. */
+export const askForPermission = async (onLate: () => unknown): Promise<void> => {
+  // A Safari of old answers undefined.
+  const answer = Promise.resolve(Notification.requestPermission());
+  await timely(answer, "", () => answer.then(onLate), promptMs).catch(() => undefined);
 };
 
 /** What a declarative push adds to the address of the page that its click opens. */

@@ -1,4 +1,4 @@
-import type { CallProblem } from "./problem.ts";
+import { type CallProblem, ownProblem } from "./problem.ts";
 import { readBlock, writeBlock } from "./state.ts";
 
 /** A call without an answer fails after this time. */
@@ -20,7 +20,7 @@ export const call = async <Answer>(
   const leftMs = (blocked?.until ?? 0) - Date.now();
   // A time further away comes from a clock that was changed.
   if (blocked && leftMs > 0 && leftMs <= maxBlockedMs) throw { ...blocked.problem, retryAfterMs: leftMs };
-  const [method = "", path = ""] = route.split(" ");
+  const [method, path] = route.split(" ") as [string, string];
   let response: Response;
   let text: string;
   try {
@@ -36,7 +36,7 @@ export const call = async <Answer>(
     });
     text = await response.text();
   } catch (error) {
-    throw { slug: "offline", message: String(error), retry: true, status: 0 } satisfies CallProblem;
+    throw ownProblem("offline", error);
   }
   const { ok, status } = response;
   const answer = parsedJson(text);
@@ -55,9 +55,9 @@ export const call = async <Answer>(
 
 /** Undefined for a text that is not JSON. */
 // biome-ignore lint/suspicious/noExplicitAny: callers say what they expect, and a proxy may answer anything
-export const parsedJson = (text: string): any => {
+export const parsedJson = (text: string | undefined): any => {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text as string);
   } catch {
     return undefined;
   }

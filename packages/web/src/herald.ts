@@ -1,9 +1,17 @@
-import { browserPermission, closeShown, isSupported, takeOpenFromAddress, workerOf } from "./browser.ts";
+import {
+  askForPermission,
+  browserPermission,
+  closeShown,
+  endSubscription,
+  isSupported,
+  takeOpenFromAddress,
+} from "./browser.ts";
 import { getPreferences, type KindChoices, setPreferences } from "./preferences.ts";
-import type { CallProblem } from "./problem.ts";
+import { type CallProblem, ownProblem, problemOf } from "./problem.ts";
 import { sendReports } from "./reports.ts";
-import { isPending, problemOf, settle } from "./settle.ts";
+import { isPending, settle, withoutDevice } from "./settle.ts";
 import { addReport, exclusively, markLoggedOut, readState, type State, unmarkLoggedOut, writeState } from "./state.ts";
+import { timely } from "./timely.ts";
 import { claimsOf } from "./user-token.ts";
 import type { PushPayload } from "./wire.ts";
 
@@ -18,7 +26,7 @@ export type HeraldOptions = {
   readonly metadata?: Readonly<Record<string, unknown>>;
   /** Additional identifiers. The kit always sends `current_locale` and `current_time_zone`. */
   readonly identifiers?: Readonly<Record<string, unknown>>;
-  /** Called after every change, in every open tab. */
+  /** Called after every method but those of `preferences`, also where Web Push is unsupported, and after every change in another tab. */
   readonly onChange?: (status: PushStatus) => void;
   /** Called when a push arrives while the page is open. The worker shows the push too, unless it is silent. */
   readonly onPush?: (payload: PushPayload) => void;
@@ -37,18 +45,21 @@ export type PushStatus = {
   readonly topics: readonly string[];
   /** A change has not reached Herald yet. The kit keeps it and retries. */
   readonly pending: boolean;
-  /** Why the last call failed; null if it succeeded. */
+  /** Why the last call failed, or has not ended yet; null if it succeeded. */
   readonly problem: CallProblem | null;
 };
 
-/** No method rejects: errors are in `problem`. */
+/** No method rejects: errors are in `problem`. Each resolves, also where the browser or another tab never answers. */
 export type Herald = {
   /**
    * Call it when a page loads: renews the subscription if needed, and sends pending changes. If a click on a notification of Safari opened
    * the page, reports the open and removes it from the address. Never asks for permission.
    */
   readonly start: () => Promise<PushStatus>;
-  /** Call it from a click: asks for permission if it is neither granted nor denied yet, and subscribes. */
+  /**
+   * Call it from a click: asks for permission if it is neither granted nor denied yet, and subscribes. A question that is left open for a
+   * minute stays open, and subscribes when it is answered.
+   */
   readonly subscribe: () => Promise<PushStatus>;
   /** Deletes the device at Herald. */
   readonly unsubscribe: () => Promise<PushStatus>;
@@ -72,7 +83,8 @@ const firstRetryMs = 30_000;
 const longestRetryMs = 3_600_000;
 const longestRetryAfterMs = 86_400_000;
 
-const refusal = (slug: string, message: string): CallProblem => ({ slug, message, retry: false, status: 0 });
+/** Longer than a call of Herald: another tab may be within one. */
+const busyMs = 30_000;
 
 const known = (): Promise<State | undefined> => readState().catch(() => undefined);
 
@@ -80,7 +92,7 @@ const known = (): Promise<State | undefined> => readState().catch(() => undefine
 export const createHerald = (options: HeraldOptions): Herald => {
   const { project, worker = "/herald-worker.js", onChange, onPush } = options;
   const gateway = options.gateway.replace(/\/+$/, "");
-  const others = new BroadcastChannel("herald");
+  const others = isSupported() ? new BroadcastChannel("herald") : undefined;
   let lastToken: string | undefined;
   let retry: ReturnType<typeof setTimeout> | undefined;
   /** Attempts of this page since the last one that Herald answered. */
@@ -111,42 +123,50 @@ export const createHerald = (options: HeraldOptions): Herald => {
     };
   };
 
+  /** Resolves to the status. An error of the app's function stays the app's. */
+  const emit = (status: PushStatus): PushStatus => {
+    queueMicrotask(() => onChange?.(status));
+    return status;
+  };
+
+  const refuse = async (slug: string, message: string): Promise<PushStatus> =>
+    emit(statusOf(await known(), ownProblem(slug, message, false)));
+
   /** Without a Retry-After a random time, so that browsers do not all call at the moment at which Herald is available again. */
-  const retryLater = (problem: CallProblem | null): void => {
+  const retryLater = (problem: CallProblem | null, again: () => unknown): void => {
     clearTimeout(retry);
     failures = problem?.retry ? failures + 1 : 0;
     if (!problem?.retry) return;
     const longest = Math.min(firstRetryMs * 2 ** (failures - 1), longestRetryMs);
-    retry = setTimeout(start, Math.min(problem.retryAfterMs ?? 0, longestRetryAfterMs) + Math.random() * longest);
+    retry = setTimeout(again, Math.min(problem.retryAfterMs ?? 0, longestRetryAfterMs) + Math.random() * longest);
   };
 
   /** Stores the changed state, then sends it to Herald. `force`: registers the device even if nothing has changed. */
-  const run = async (change: (state: State) => State | Promise<State>, force = false): Promise<PushStatus> => {
-    if (!isSupported()) return statusOf(undefined, null);
-    let problem: CallProblem | null = null;
-    const state = await exclusively(async () => {
+  const run = (change: (state: State) => State | Promise<State>, force = false): Promise<PushStatus> => {
+    if (!isSupported()) return Promise.resolve(emit(statusOf(undefined, null)));
+    let isStored = false;
+    const settled = exclusively(async () => {
       const before = await load();
       try {
         const wanted = await writeState(await change(before));
+        isStored = true;
         if (before.loggingOut) await unmarkLoggedOut();
-        const settled = await settle(wanted, { worker, force, lastToken });
-        problem = settled.problem;
-        // What fails stays stored.
-        if (!problem?.retry) problem = (await sendReports()) ?? problem;
-        return settled.state;
+        return await settle(wanted, { worker, force, lastToken });
       } catch (error) {
-        problem = problemOf(error);
-        return readState().catch(() => before);
+        return { state: before, problem: problemOf(error) };
       }
-    }).catch((error: unknown) => {
-      problem = problemOf(error);
-      return undefined;
     });
-    const status = statusOf(state, problem);
-    retryLater(problem);
-    others.postMessage("changed");
-    onChange?.(status);
-    return status;
+    const finish = async ({ state, problem }: { state?: State; problem: CallProblem | null }) => {
+      // What fails stays stored.
+      const failed = problem?.retry ? problem : ((await sendReports().catch(problemOf)) ?? problem);
+      retryLater(failed, isStored ? start : () => run(change, force));
+      others?.postMessage("changed");
+      // Another tab may have changed it since.
+      return emit(statusOf((await known()) ?? state, failed));
+    };
+    const finished = settled.catch((error: unknown) => ({ problem: problemOf(error) })).then(finish);
+    // It goes on, and `onChange` gets its end.
+    return timely(finished, "busy", undefined, busyMs).catch(async (problem) => emit(statusOf(await known(), problem)));
   };
 
   const start = async () => {
@@ -161,9 +181,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
     const current = user ?? (userToken && claimsOf(userToken)?.sub);
     if (current === undefined || current === next) return;
     await markLoggedOut();
-    const registration = await workerOf(worker);
-    await (await registration?.pushManager.getSubscription())?.unsubscribe();
-    await closeShown(registration);
+    await Promise.allSettled([closeShown(worker), endSubscription(worker)]);
   };
 
   const changeTopic = (name: string, is: "add" | "remove") =>
@@ -173,9 +191,9 @@ export const createHerald = (options: HeraldOptions): Herald => {
         : { ...state, topics: { ...state.topics, [name]: is } },
     );
 
-  if (isSupported()) {
+  if (others) {
+    others.onmessage = async () => emit(statusOf(await known(), null));
     addEventListener("online", () => void start());
-    others.onmessage = async () => onChange?.(statusOf(await known(), null));
     navigator.serviceWorker.addEventListener("message", ({ data }) => {
       if (data?.herald === "push") onPush?.(data.payload);
     });
@@ -191,23 +209,21 @@ export const createHerald = (options: HeraldOptions): Herald => {
     subscribe: async () => {
       if (browserPermission() === "default") {
         // Browsers penalise sites that ask for permission without a click.
-        if (navigator.userActivation?.isActive === false)
-          return statusOf(await known(), refusal("needs-click", "call subscribe() from a click"));
-        await Notification.requestPermission();
+        if (navigator.userActivation?.isActive === false) return refuse("needs-click", "call subscribe() from a click");
+        await askForPermission(start);
       }
       return run((state) => ({ ...state, wanted: true }), true);
     },
     unsubscribe: () =>
-      run(async ({ device, credential, data, user }) => {
-        const leaving = device && credential ? { device, credential } : undefined;
-        const state = await writeState({ gateway, project, data, leaving, user });
-        const registration = await workerOf(worker);
-        await (await registration?.pushManager.getSubscription())?.unsubscribe();
+      run(async (before) => {
+        const state = await writeState(withoutDevice(before));
+        // Herald deletes the device, whether the browser answers or not.
+        await endSubscription(worker).catch(() => undefined);
         return state;
       }),
     login: async (userToken) => {
       const claims = claimsOf(userToken);
-      if (!claims) return statusOf(await known(), refusal("user-token-invalid", "the user token is no JWT"));
+      if (!claims) return refuse("user-token-invalid", "the user token is no JWT");
       lastToken = userToken;
       const { sub, iat } = claims;
       await leave(sub).catch(() => undefined);

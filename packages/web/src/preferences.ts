@@ -1,5 +1,5 @@
 import { call } from "./call.ts";
-import type { CallProblem } from "./problem.ts";
+import { type CallProblem, ownProblem, problemOf } from "./problem.ts";
 import { readState } from "./state.ts";
 import type { PreferencesAnswer } from "./wire.ts";
 
@@ -16,14 +16,13 @@ const answered = async (work: () => Promise<PreferencesAnswer>): Promise<KindCho
   try {
     return { kinds: (await work()).data.kinds, problem: null };
   } catch (problem) {
-    return { kinds: [], problem: problem as CallProblem };
+    return { kinds: [], problem: problemOf(problem) };
   }
 };
 
 const ask = async (body?: object): Promise<PreferencesAnswer> => {
   const { gateway = "", device, credential } = (await readState()) ?? {};
-  if (!device || !credential)
-    throw { slug: "not-subscribed", message: "subscribe first", retry: false, status: 0 } satisfies CallProblem;
+  if (!device || !credential) throw ownProblem("not-subscribed", "subscribe first", false);
   return call(gateway, `${body ? "PUT" : "GET"} devices/${device}/preferences`, body, credential);
 };
 

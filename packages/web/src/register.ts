@@ -1,11 +1,12 @@
 import { call } from "./call.ts";
-import type { CallProblem } from "./problem.ts";
+import { type CallProblem, ownProblem } from "./problem.ts";
 import type { State } from "./state.ts";
+import { timely } from "./timely.ts";
 import type { IdentificationAnswer, IdentificationBody, WebPushKeyAnswer } from "./wire.ts";
 
 /** The VAPID public key of a subscription, in Herald's format: base64url without padding. */
 const keyOf = ({ options }: PushSubscription): string =>
-  btoa(String.fromCharCode(...new Uint8Array(options.applicationServerKey ?? new ArrayBuffer(0))))
+  btoa(String.fromCharCode(...new Uint8Array(options.applicationServerKey as ArrayBuffer)))
     .replaceAll("+", "-")
     .replaceAll("/", "_")
     .replace(/=+$/, "");
@@ -16,29 +17,44 @@ const capabilities = ["receipts", "buttons"];
 /** What the device registers with, as a text to compare. */
 export const registrationText = ({ data }: State): string => JSON.stringify([data, capabilities]);
 
+export const unreachable = "push-service-unreachable";
+
+/** The browser's subscription, if it has one. */
+export const subscriptionOf = (manager: PushManager): Promise<PushSubscription | null> =>
+  timely(manager.getSubscription(), unreachable);
+
+export const subscribe = (manager: PushManager, applicationServerKey: string): Promise<PushSubscription> =>
+  manager.subscribe({ userVisibleOnly: true, applicationServerKey });
+
 /**
- * Subscribes with the project's current key, or keeps a subscription that has this key, and registers it with Herald. Without
- * a device credential that Herald accepts, it replaces the subscription: Herald gives a credential only for a push endpoint that it has
+ * Subscribes with the project's current key, or keeps a subscription that has this key, and registers it with Herald. If Herald knows the
+ * subscription, but not by this browser's device credential, replaces it: Herald gives a credential only for a push endpoint that it has
  * not seen. Throws a Problem or an error of the browser.
  */
-export const register = async ({ pushManager }: ServiceWorkerRegistration, state: State): Promise<State> => {
+export const register = async (
+  { pushManager }: ServiceWorkerRegistration,
+  state: State,
+  makeSubscription = subscribe,
+): Promise<State> => {
   const { gateway, project, device, endpoint } = state;
   const { data: key } = await call<WebPushKeyAnswer>(gateway, `GET webpush-key?project_id=${project}`);
-  let subscription = await pushManager.getSubscription();
-  for (let usable = device !== undefined; ; usable = false) {
+  let subscription = await subscriptionOf(pushManager);
+  for (let usable = true; ; usable = false) {
     if (subscription && !(usable && keyOf(subscription) === key.public_key)) {
-      await subscription.unsubscribe();
+      await timely(subscription.unsubscribe(), unreachable);
       subscription = null;
     }
     const isNew = subscription === null;
-    subscription ??= await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key.public_key });
-    const { p256dh = "", auth = "" } = subscription.toJSON().keys ?? {};
+    subscription ??= await timely(makeSubscription(pushManager, key.public_key), unreachable);
+    // Edge on Android makes subscriptions that can never get a push: `https://permanently-removed.invalid/…`.
+    if (/\.invalid$/.test(new URL(subscription.endpoint).hostname))
+      throw ownProblem("push-unavailable", "this browser has no push service", false);
     const body: IdentificationBody = {
       project_id: project,
       platform: "web",
       identifier: subscription.endpoint,
       ...(device && endpoint && endpoint !== subscription.endpoint && { previous_identifier: endpoint }),
-      keys: { p256dh, auth, vapid_key: key.public_key },
+      keys: { ...(subscription.toJSON().keys as { p256dh: string; auth: string }), vapid_key: key.public_key },
       capabilities,
       ...state.data,
     };
@@ -57,7 +73,7 @@ export const register = async ({ pushManager }: ServiceWorkerRegistration, state
     if (answer && answer.data.id === device) return registered;
     if (answer?.credential)
       return { ...registered, ...newDevice(state), device: answer.data.id, credential: answer.credential };
-    if (isNew) throw { slug: "failed", message: "no credential", retry: true, status: 0 } satisfies CallProblem;
+    if (isNew) throw ownProblem("failed", "no credential");
   }
 };
 
@@ -67,6 +83,8 @@ const newDevice = ({ topics = {} }: State): Partial<State> => ({
   userTokenIat: undefined,
   loggingOut: false,
   topics: Object.fromEntries(
-    Object.entries(topics).flatMap(([name, is]) => (is === "remove" ? [] : [[name, "add" as const]])),
+    Object.entries(topics)
+      .filter(([, is]) => is !== "remove")
+      .map(([name]) => [name, "add"]),
   ),
 });

@@ -1,18 +1,13 @@
-import { activeWorker, browserPermission, workerOf } from "./browser.ts";
+import { activeWorker, browserPermission, subscribeOnce, workerOf } from "./browser.ts";
 import { call } from "./call.ts";
-import type { CallProblem } from "./problem.ts";
-import { register, registrationText } from "./register.ts";
+import { type CallProblem, problemOf } from "./problem.ts";
+import { register, registrationText, subscriptionOf } from "./register.ts";
 import { type State, writeState } from "./state.ts";
 import { claimsOf } from "./user-token.ts";
 import type { LoginAnswer, LoginBody } from "./wire.ts";
 
 /** An unchanged device registers once a day, which also checks for a rotated VAPID key. */
 const registerEveryMs = 86_400_000;
-
-export const problemOf = (error: unknown): CallProblem =>
-  typeof error === "object" && error !== null && "slug" in error
-    ? (error as CallProblem)
-    : { slug: "failed", message: String(error), retry: true, status: 0 };
 
 /** Herald no longer knows the device or its credential. */
 const isUnknownDevice = ({ slug, status }: CallProblem): boolean => status === 401 || slug === "device-not-found";
@@ -24,6 +19,12 @@ export const isPending = (state: State, permission: string): boolean =>
         (state.loggingOut || state.userToken || Object.values(state.topics ?? {}).some((is) => is !== "subscribed"))) ||
       (state.wanted && permission === "granted" && !state.device),
   );
+
+/** Without the device, which Herald is still to delete. */
+export const withoutDevice = ({ gateway, project, device, credential, data, user, leaving }: State): State => ({
+  ...{ gateway, project, data, user },
+  leaving: device && credential ? { device, credential } : leaving,
+});
 
 type Deps = { readonly worker: string; readonly force: boolean; readonly lastToken: string | undefined };
 
@@ -56,7 +57,8 @@ export const settle = async (
 
   const mustRegister = async (): Promise<boolean> => {
     if (!state.wanted || browserPermission() !== "granted") return false;
-    const subscription = await (await workerOf(worker))?.pushManager.getSubscription();
+    const registration = await workerOf(worker);
+    const subscription = registration && (await subscriptionOf(registration.pushManager));
     return (
       force ||
       !state.device ||
@@ -80,7 +82,7 @@ export const settle = async (
     }
     if (await mustRegister()) {
       const { device, user } = state;
-      await store(await register(await activeWorker(worker), state));
+      await store(await register(await activeWorker(worker), state, subscribeOnce));
       // A new device has no user: log the user of this page in again, unless another tab logged them out.
       const isUsers = lastToken !== undefined && user === claimsOf(lastToken)?.sub;
       if (state.device !== device && isUsers && !state.userToken) await store({ userToken: lastToken });
@@ -110,9 +112,13 @@ export const settle = async (
 
   try {
     await once().catch(async (error: unknown) => {
-      if (!isUnknownDevice(problemOf(error))) throw error;
-      await store({ device: undefined, credential: undefined });
+      const found = problemOf(error);
+      const isUnavailable = found.slug === "push-unavailable";
+      if (isUnavailable) state = await writeState(withoutDevice(state));
+      else if (isUnknownDevice(found)) await store({ device: undefined, credential: undefined });
+      else throw error;
       await once();
+      if (isUnavailable) throw error;
     });
   } catch (error) {
     problem = problemOf(error);

@@ -1,4 +1,5 @@
 import type { CallProblem } from "./problem.ts";
+import { timely } from "./timely.ts";
 import type { DeviceData } from "./wire.ts";
 
 /** This browser's state of its device, in IndexedDB. The page and the service worker share it. */
@@ -55,58 +56,58 @@ const done = <Value>(request: IDBRequest<Value>): Promise<Value> =>
     request.onerror = () => reject(request.error);
   });
 
+const noStorage = "storage-unavailable";
+
 /** Opened for each use: the browser may delete the database at any time, and the next use creates it again. */
-const use = async <Value>(
-  name: keyof Stores,
-  mode: IDBTransactionMode,
-  work: (store: IDBObjectStore) => IDBRequest<Value>,
-): Promise<Value> => {
+const use = async <Value>(name: keyof Stores, work: (store: IDBObjectStore) => IDBRequest<Value>): Promise<Value> => {
   const opening = indexedDB.open("herald", 1);
   opening.onupgradeneeded = () => {
     opening.result.createObjectStore("state");
     opening.result.createObjectStore("reports", { autoIncrement: true });
   };
-  const database = await done(opening);
+  const database = await timely(done(opening), noStorage, () => {
+    opening.onsuccess = () => opening.result.close();
+  });
   try {
-    return await done(work(database.transaction(name, mode).objectStore(name)));
+    const transaction = database.transaction(name, "readwrite");
+    // A late write would replace what was stored meanwhile.
+    return await timely(done(work(transaction.objectStore(name))), noStorage, () => transaction.abort());
   } finally {
     database.close();
   }
 };
 
 export const readState = async (): Promise<State | undefined> => {
-  const state: State | undefined = await use("state", "readonly", (store) => store.get("state"));
-  return state && (await use("state", "readonly", (store) => store.get("loggedOut")))
+  const state: State | undefined = await use("state", (store) => store.get("state"));
+  return state && (await use("state", (store) => store.get("loggedOut")))
     ? { ...state, loggingOut: true, user: undefined, userToken: undefined }
     : state;
 };
 
 /** Call it within {@link exclusively}, with a state that was read in the same call. */
 export const writeState = async (state: State): Promise<State> => {
-  await use("state", "readwrite", (store) => store.put(state, "state"));
+  await use("state", (store) => store.put(state, "state"));
   return state;
 };
 
 /** Applies a log-out at once. It has its own entry, so that a running call cannot overwrite it. */
-export const markLoggedOut = (): Promise<unknown> => use("state", "readwrite", (store) => store.put(true, "loggedOut"));
+export const markLoggedOut = (): Promise<unknown> => use("state", (store) => store.put(true, "loggedOut"));
 /** Call it after writing the state that contains the log-out. */
-export const unmarkLoggedOut = (): Promise<unknown> => use("state", "readwrite", (store) => store.delete("loggedOut"));
+export const unmarkLoggedOut = (): Promise<unknown> => use("state", (store) => store.delete("loggedOut"));
 
 /** Has its own entry, because calls are made outside {@link exclusively}, too. */
-export const readBlock = (): Promise<Block | undefined> => use("state", "readonly", (store) => store.get("block"));
-export const writeBlock = (block: Block): Promise<unknown> =>
-  use("state", "readwrite", (store) => store.put(block, "block"));
+export const readBlock = (): Promise<Block | undefined> => use("state", (store) => store.get("block"));
+export const writeBlock = (block: Block): Promise<unknown> => use("state", (store) => store.put(block, "block"));
 
-export const reportKeys = (): Promise<IDBValidKey[]> => use("reports", "readonly", (store) => store.getAllKeys());
+export const reportKeys = (): Promise<IDBValidKey[]> => use("reports", (store) => store.getAllKeys());
 export const getReport = (key: IDBValidKey): Promise<PendingReport | undefined> =>
-  use("reports", "readonly", (store) => store.get(key));
-export const deleteReport = (key: IDBValidKey): Promise<unknown> =>
-  use("reports", "readwrite", (store) => store.delete(key));
+  use("reports", (store) => store.get(key));
+export const deleteReport = (key: IDBValidKey): Promise<unknown> => use("reports", (store) => store.delete(key));
 export const addReport = async (report: PendingReport): Promise<void> => {
-  await use("reports", "readwrite", (store) => store.add(report));
+  await use("reports", (store) => store.add(report));
   for (const key of (await reportKeys()).slice(0, -maxReports)) await deleteReport(key);
 };
 
-/** Runs one `work` at a time across all tabs and the worker. */
+/** Runs one `work` at a time across all tabs and the worker. It must end: until then every other one waits. */
 export const exclusively = <Value>(work: () => Promise<Value>): Promise<Value> =>
   navigator.locks ? navigator.locks.request("herald", work) : work();

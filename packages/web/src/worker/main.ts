@@ -3,23 +3,23 @@ import { parsedJson } from "../call.ts";
 import { register } from "../register.ts";
 import { exclusively, readState, writeState } from "../state.ts";
 import type { PushButton, PushPayload } from "../wire.ts";
-import { flushReports, report } from "./reports.ts";
+import { flushReports, ignore, report } from "./reports.ts";
 
 declare const self: ServiceWorkerGlobalScope & {
   heraldWorker: { readonly click: typeof click; readonly dismiss: typeof dismiss };
 };
 
 /** False if the user has logged out or unsubscribed, or if the push was sent to a former device of this browser. */
-const isForThisUser = async ({ token }: PushPayload): Promise<boolean> => {
-  const state = await readState().catch(() => undefined);
+const isForThisUser = async ({ token }: PushPayload): Promise<boolean | undefined> => {
+  const state = await readState().catch(ignore);
   // The browser's storage was cleared, but the push arrived, so the subscription is valid.
   if (!state) return true;
   const { wanted, loggingOut, device } = state;
-  return wanted === true && !loggingOut && (device === undefined || String(token).split(".")[2] === device);
+  return wanted && !loggingOut && (device === undefined || String(token).split(".")[2] === device);
 };
 
 const show = async ({ notification, app_badge, ...rest }: PushPayload): Promise<void> => {
-  if (typeof app_badge === "number") await navigator.setAppBadge?.(app_badge).catch(() => undefined);
+  if (typeof app_badge === "number") await navigator.setAppBadge?.(app_badge).catch(ignore);
   if (typeof notification !== "object" || notification === null) return;
   const { title = "", body, tag, ...options } = notification;
   const plain = { body: body ?? "", tag: tag ?? "", data: rest };
@@ -29,12 +29,13 @@ const show = async ({ notification, app_badge, ...rest }: PushPayload): Promise<
     .catch(() => self.registration.showNotification(String(title), plain));
 };
 
+const pages = () => self.clients.matchAll({ type: "window", includeUncontrolled: true });
+
 const receive = async (text: string | undefined): Promise<void> => {
-  const payload: PushPayload | undefined = parsedJson(text ?? "");
+  const payload: PushPayload | undefined = parsedJson(text);
   // The push of another sender: the app may import this worker into its own.
   if (typeof payload?.notification_id !== "string" || !(await isForThisUser(payload))) return;
-  for (const page of await self.clients.matchAll({ type: "window", includeUncontrolled: true }))
-    page.postMessage({ herald: "push", payload });
+  for (const page of await pages()) page.postMessage({ herald: "push", payload });
   await show(payload);
   const { receipt } = payload;
   if (payload.notification && typeof receipt === "number") await report("received", payload, { seconds: receipt });
@@ -55,7 +56,7 @@ const pageOf = (link: unknown): string => {
 
 const openPage = async (link: unknown): Promise<unknown> => {
   const page = pageOf(link);
-  const open = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
+  const open = await pages();
   const found = open.find(({ url }) => url === page) ?? (link ? undefined : open[0]);
   return found ? found.focus() : self.clients.openWindow(page);
 };
@@ -69,7 +70,7 @@ const isHeralds = ({ data }: Notification): boolean => typeof data?.notification
 const click = async (notification: Notification, action = ""): Promise<void> => {
   if (!isHeralds(notification)) return;
   const { data } = notification;
-  const pressed = (Array.isArray(data.buttons) ? (data.buttons as PushButton[]) : []).find(({ id }) => id === action);
+  const pressed = data.buttons?.find?.(({ id }: PushButton) => id === action);
   notification.close();
   await Promise.allSettled([
     pressed?.opens === false ? undefined : openPage(pressed?.link_to ?? data.link_to),
@@ -88,15 +89,21 @@ const subscribeAgain = () =>
   exclusively(async () => {
     const state = await readState();
     if (state?.wanted) await writeState(await register(self.registration, state));
-  }).catch(() => undefined);
+  }).catch(ignore);
+
+const on = <Type extends keyof ServiceWorkerGlobalScopeEventMap>(
+  type: Type,
+  work: (event: ServiceWorkerGlobalScopeEventMap[Type]) => unknown,
+): void =>
+  self.addEventListener(type, (event) => (event as ExtendableEvent).waitUntil(work(event) as Promise<unknown>));
 
 self.heraldWorker = { click, dismiss };
-self.addEventListener("push", (event) => event.waitUntil(receive(event.data?.text())));
-self.addEventListener("notificationclick", (event) => event.waitUntil(click(event.notification, event.action)));
-self.addEventListener("notificationclose", (event) => event.waitUntil(dismiss(event.notification)));
-self.addEventListener("pushsubscriptionchange", (event) => (event as ExtendableEvent).waitUntil(subscribeAgain()));
-self.addEventListener("activate", (event) => event.waitUntil(flushReports()));
-self.addEventListener("sync", (event) => {
-  const { tag, waitUntil } = event as ExtendableEvent & { tag: string };
-  if (tag === "herald") waitUntil.call(event, flushReports({ throws: true }));
-});
+on("push", ({ data }) => receive(data?.text()));
+on("notificationclick", ({ notification, action }) => click(notification, action));
+on("notificationclose", ({ notification }) => dismiss(notification));
+on("pushsubscriptionchange", subscribeAgain);
+on("activate", () => flushReports());
+on(
+  "sync" as "activate",
+  (event) => (event as ExtendableEvent & { tag: string }).tag === "herald" && flushReports({ throws: true }),
+);

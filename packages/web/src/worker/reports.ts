@@ -4,6 +4,8 @@ import { addReport, type PendingReport } from "../state.ts";
 
 declare const self: ServiceWorkerGlobalScope;
 
+export const ignore = () => undefined;
+
 /** What a report names: the `data` of a shown notification. */
 type Shown = { readonly notification_id: string; readonly project_id: string; readonly token: string };
 
@@ -31,6 +33,6 @@ export const flushReports = async ({ throws = false } = {}): Promise<void> => {
     if (throws) throw problem;
     await (self.registration as { sync?: { register(tag: string): Promise<void> } }).sync
       ?.register("herald")
-      .catch(() => undefined);
+      .catch(ignore);
   }
 };
