@@ -9,7 +9,7 @@ import { test } from "./shared-system.ts";
 const kit = useWebKit();
 
 /** Lets calls of a method wait until `answer()`, after which they are made. Returns a function that counts them. */
-const silence = async ({ page }: BarePage, name: string) => {
+const withholdAnswers = async ({ page }: BarePage, name: string) => {
   await page.evaluate((method) => {
     const scope = globalThis as unknown as Record<
       string,
@@ -86,7 +86,7 @@ test.for([
   await kit.person.allow();
   const other = await kit.browser.bare();
   const bare = await kit.browser.bare();
-  const silent = await silence(bare, name);
+  const silent = await withholdAnswers(bare, name);
   expect(await bare.callLater("subscribe()", slug === "busy" ? undefined : silent)).toMatchObject({
     subscribed: false,
     problem: { slug, retry: true },
@@ -107,7 +107,7 @@ test.for([
     method: "POST", headers: { "content-type": "application/json" }, body: '{ "user": "u-no-answer" }'
   }).then((response) => response.json()).then(({ user_token }) => herald.login(user_token))`;
   expect(await bare.page.evaluate(logIn)).toMatchObject({ user: "u-no-answer" });
-  const silent = await silence(bare, name);
+  const silent = await withholdAnswers(bare, name);
   expect(await bare.callLater("logout()", silent)).toMatchObject({ user: null });
   const waited = await silent();
   expect(await bare.callLater("unsubscribe()", async () => (await silent()) - waited)).toMatchObject({ device: null });

@@ -1,5 +1,5 @@
 import { ownProblem } from "./problem.ts";
-import { subscribe, subscriptionOf, unreachable } from "./register.ts";
+import { subscribe, subscriptionOf, noPushService } from "./register.ts";
 import type { PendingReport } from "./state.ts";
 import { timely } from "./timely.ts";
 
@@ -50,7 +50,7 @@ export const closeShown = async (script: string): Promise<void> => {
 export const endSubscription = async (script: string): Promise<void> => {
   const registration = await workerOf(script);
   const subscription = registration && (await subscriptionOf(registration.pushManager));
-  if (subscription) await timely(subscription.unsubscribe(), unreachable);
+  if (subscription) await timely(subscription.unsubscribe(), noPushService);
 };
 
 /** A subscription that the browser is still making. It is not asked for a second one: this one may come late, or never. */
@@ -58,12 +58,12 @@ let subscribing: Promise<PushSubscription> | undefined;
 
 /** Throws a Problem if the browser cannot reach its push service, or did not answer the last time. */
 export const subscribeOnce: typeof subscribe = async (manager, key) => {
-  if (subscribing) throw ownProblem(unreachable, "the browser is still subscribing");
+  if (subscribing) throw ownProblem(noPushService, "the browser is still subscribing");
   subscribing = subscribe(manager, key);
   try {
     return await subscribing;
   } catch (error) {
-    throw (error as Error).name === "AbortError" ? ownProblem(unreachable, error) : error;
+    throw (error as Error).name === "AbortError" ? ownProblem(noPushService, error) : error;
   } finally {
     subscribing = undefined;
   }

@@ -17,11 +17,11 @@ const capabilities = ["receipts", "buttons"];
 /** What the device registers with, as a text to compare. */
 export const registrationText = ({ data }: State): string => JSON.stringify([data, capabilities]);
 
-export const unreachable = "push-service-unreachable";
+export const noPushService = "push-service-unreachable";
 
 /** The browser's subscription, if it has one. */
 export const subscriptionOf = (manager: PushManager): Promise<PushSubscription | null> =>
-  timely(manager.getSubscription(), unreachable);
+  timely(manager.getSubscription(), noPushService);
 
 export const subscribe = (manager: PushManager, applicationServerKey: string): Promise<PushSubscription> =>
   manager.subscribe({ userVisibleOnly: true, applicationServerKey });
@@ -41,11 +41,11 @@ export const register = async (
   let subscription = await subscriptionOf(pushManager);
   for (let usable = true; ; usable = false) {
     if (subscription && !(usable && keyOf(subscription) === key.public_key)) {
-      await timely(subscription.unsubscribe(), unreachable);
+      await timely(subscription.unsubscribe(), noPushService);
       subscription = null;
     }
     const isNew = subscription === null;
-    subscription ??= await timely(makeSubscription(pushManager, key.public_key), unreachable);
+    subscription ??= await timely(makeSubscription(pushManager, key.public_key), noPushService);
     // Edge on Android makes subscriptions that can never get a push: `https://permanently-removed.invalid/…`.
     if (/\.invalid$/.test(new URL(subscription.endpoint).hostname))
       throw ownProblem("push-unavailable", "this browser has no push service", false);
