@@ -1,5 +1,5 @@
 import { ownProblem } from "./problem.ts";
-import { subscribe, subscriptionOf, noPushService } from "./register.ts";
+import { noPushService, subscribe, subscriptionOf } from "./register.ts";
 import type { PendingReport } from "./state.ts";
 import { timely } from "./timely.ts";
 
