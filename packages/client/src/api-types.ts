@@ -1940,6 +1940,7 @@ export type DeviceChange = {
 };
 
 export type NewFurtherToken = {
+  /** An APNs device token, an FCM token or Installation ID, or the endpoint of a Web Push subscription. One token in two spellings is one device: APNs tokens are stored in lower case, endpoints as browsers write URLs */
   token: string;
   /** Absent: the device's */
   environment?: "production" | "sandbox" | undefined;

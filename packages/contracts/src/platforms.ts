@@ -26,6 +26,34 @@ export const servingProvider = ({ platform, provider }: Served): Provider => pro
 export const otherProvider = ({ platform, provider }: Served): { readonly provider?: Provider } =>
   provider === undefined || provider === providerOf[platform] ? {} : { provider };
 
+/** The form of an APNs device token. */
+export const apnsToken = /^([0-9a-fA-F]{2}){8,100}$/;
+
+/** Of a Firebase Installation ID, which may consist of hexadecimal digits by chance. */
+const installationIdLength = 22;
+
+/** A PushToken's. */
+export const maxTokenLength = 2_048;
+
+/** As a browser writes it: host in lower case and ASCII, no default port. A request has no fragment, so two endpoints never differ in one. */
+const canonicalEndpoint = (endpoint: string): string => {
+  const url = URL.parse(endpoint);
+  if (url === null) return endpoint;
+  url.hash = "";
+  return url.href.length > maxTokenLength ? endpoint : url.href;
+};
+
+/**
+ * The form in which a push token is stored, compared and sent. APNs tokens are bytes, which apps spell as hexadecimal digits of either case;
+ * Web Push endpoints are URLs; FCM tokens are texts. Without a provider the text tells which it is: a registration token of FCM has a `:`.
+ */
+export const canonicalToken = (token: string, provider?: Provider): string => {
+  if (provider === "fcm") return token;
+  if (apnsToken.test(token))
+    return provider === "apns" || token.length !== installationIdLength ? token.toLowerCase() : token;
+  return provider === "webpush" || /^https?:/i.test(token) ? canonicalEndpoint(token) : token;
+};
+
 export const platformOf = { apns: "ios", fcm: "android", webpush: "web" } as const satisfies Record<Provider, Platform>;
 
 /** `direct` when every target is a device, a token or a user; direct sends do not wait behind broadcasts. */
@@ -46,12 +74,21 @@ export const AppId = z
   .meta({ id: "AppId", examples: ["com.example.app"] });
 export type AppId = z.infer<typeof AppId>;
 
+/** Base64url with or without padding is one key. */
+export const withoutPadding = (base64: string): string => base64.replace(/=+$/, "");
+
 /** The keys of a Web Push subscription (RFC 8291), base64url: an uncompressed P-256 point and 16 bytes. */
 export const WebPushKeys = namedBody(
   "WebPushKeys",
   {
-    p256dh: z.string().regex(/^[A-Za-z0-9_-]{87}=?$/, "must be a P-256 public key: 65 bytes as base64url"),
-    auth: z.string().regex(/^[A-Za-z0-9_-]{22}(==)?$/, "must be 16 bytes as base64url"),
+    p256dh: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]{87}=?$/, "must be a P-256 public key: 65 bytes as base64url")
+      .overwrite(withoutPadding),
+    auth: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]{22}(==)?$/, "must be 16 bytes as base64url")
+      .overwrite(withoutPadding),
   },
   {
     examples: [

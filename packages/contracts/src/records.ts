@@ -75,6 +75,8 @@ export const ProvidersRecord = z.object({
   apnsCertificate: z.literal(true).optional(),
   /** The origin of the web app, if the Web Push settings name it. */
   site: z.string().optional(),
+  /** The origin of the project's own push service, if the Web Push settings name one: no rule about public hosts applies to it. */
+  pushOrigin: z.string().optional(),
 });
 export type ProvidersRecord = z.infer<typeof ProvidersRecord>;
 

@@ -2,10 +2,10 @@ import { type Condition, parseCondition } from "./condition.ts";
 import { clausesOf } from "./evaluate-condition.ts";
 import { TopicName } from "./http/v1/topics.ts";
 import { DeviceId, type ProjectId } from "./ids.ts";
-import type { Lane } from "./platforms.ts";
+import { canonicalToken, type Lane } from "./platforms.ts";
 import { targetKey, UserId, userKey } from "./users.ts";
 
-/** A parsed entry of `targets`. `source` is the entry as sent. */
+/** A parsed entry of `targets`. `source` is the entry as sent, `token` in its canonical form. */
 export type Target = { readonly source: string } & (
   | { readonly kind: "all" }
   | { readonly kind: "device"; readonly id: DeviceId }
@@ -63,7 +63,7 @@ export const parseTarget = (source: string): Parsed => {
     case "token":
       return rest === ""
         ? { problem: "is not a target: write `token:<push token>`" }
-        : { target: { source, kind: "token", token: rest } };
+        : { target: { source, kind: "token", token: canonicalToken(rest) } };
     case "user":
       return user(source, rest);
     case "metadata":

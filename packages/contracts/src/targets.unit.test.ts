@@ -13,6 +13,8 @@ describe("a target", () => {
     ["topic:news", { kind: "topic", name: "news" }],
     ["news", { kind: "topic", name: "news" }],
     ["token:a:b=c", { kind: "token", token: "a:b=c" }],
+    [`token:${"0A".repeat(32)}`, { kind: "token", token: "0a".repeat(32) }],
+    ["token:https://Push.example:443/A", { kind: "token", token: "https://push.example/A" }],
     ["metadata:plan=pro=plus", { kind: "pair", of: "metadata", path: "plan", value: "pro=plus" }],
     ["metadata:user.id=", { kind: "pair", of: "metadata", path: "user.id", value: "" }],
     ["identifiers:os:v=1", { kind: "pair", of: "identifiers", path: "os:v", value: "1" }],

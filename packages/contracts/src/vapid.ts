@@ -1,10 +1,12 @@
 import { hash } from "node:crypto";
 import { z } from "zod";
+import { withoutPadding } from "./platforms.ts";
 
 /** The public half of a VAPID key (RFC 8292), as `applicationServerKey` in browsers. Its first byte is always 4. */
 export const VapidPublicKey = z
   .string()
   .regex(/^B[A-Za-z0-9_-]{86}=?$/, "must be a VAPID public key: an uncompressed P-256 point, 65 bytes as base64url")
+  .overwrite(withoutPadding)
   .meta({
     id: "VapidPublicKey",
     examples: ["BPCaFr0C6sVCfbf6zWAh-X7CvIzLpkMnFKFmpYqdJHNlnGxfOZL5OtqGWZKPQG92fgJUmPwR_8CQf0rDGxwTE3s"],

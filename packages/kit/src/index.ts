@@ -37,7 +37,13 @@ export { type HttpRoute, type RouteMatch, serveRoutes } from "./http/serve-route
 export { allowLongUpload, type HttpServer, startHttp } from "./http/start-http.ts";
 export { createLifecycle } from "./lifecycle.ts";
 export { createLogger, type Logger } from "./logger.ts";
-export { checkPublicEndpoint, notPublicText, publicLookup, type Resolve } from "./outbound/public-endpoint.ts";
+export {
+  checkPublicEndpoint,
+  endpointProblem,
+  notPublicText,
+  publicLookup,
+  type Resolve,
+} from "./outbound/public-endpoint.ts";
 export { parseRetryAfter } from "./outbound/retry-after.ts";
 export { socketErrorText } from "./outbound/socket-error-text.ts";
 export { parseBody, parseQuery, parseSearch } from "./parse-request.ts";

@@ -111,8 +111,9 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
       countUpTo: devices.countUpTo,
       now,
     }),
-    /** The project's Web Push keys; undefined when it has no Web Push. */
-    vapidKeys: async (projectId: ProjectId) => (await providers.get(projectProvidersKey(projectId)))?.value.vapidKeys,
+    /** What the project's Web Push settings say of subscriptions. `vapidKeys`: undefined when it has no Web Push. */
+    webPush: async (projectId: ProjectId): Promise<Pick<ProvidersRecord, "vapidKeys" | "pushOrigin">> =>
+      (await providers.get(projectProvidersKey(projectId)))?.value ?? {},
     masterKeys,
     now,
   };

@@ -6,22 +6,39 @@ export type CheckedEndpoint =
   | { readonly ok: false; readonly problem: string };
 
 /**
- * Checks that Herald may call a URL from an untrusted source: https on port 443 to a full host name. This is all that the URL shows;
- * {@link publicLookup} checks the host's addresses at connect.
+ * No name below these is public (RFC 6761, 6762, 7686, 8375, 9476; ICANN reserved `internal`). `example` and `test` are not here, because
+ * documents and tests have them.
  */
-export function checkPublicEndpoint(endpoint: string): CheckedEndpoint {
+const neverPublic = /\.(?:alt|home\.arpa|internal|invalid|local|localhost|onion)$/;
+
+/**
+ * Checks that Herald may call a URL from an untrusted source: https on port 443 to a full host name, or any URL of `exemptOrigin` without a
+ * user. This is all that the URL shows; {@link publicLookup} checks the host's addresses at connect.
+ */
+export function checkPublicEndpoint(endpoint: string, exemptOrigin?: string): CheckedEndpoint {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
   if (url === undefined) return { ok: false, problem: "the endpoint is not a URL" };
   const { origin, pathname, search, hostname } = url;
+  const path = `${pathname}${search}`;
   if (url.username !== "" || url.password !== "") return { ok: false, problem: "the endpoint carries a user" };
+  if (origin === exemptOrigin) return { ok: true, origin, hostname, path };
   if (url.protocol !== "https:") return { ok: false, problem: "the endpoint is not https" };
   if (url.port !== "") return { ok: false, problem: "the endpoint's port is not 443" };
   if (isIP(hostname) !== 0 || hostname.startsWith("["))
     return { ok: false, problem: "the endpoint's host is an address" };
   if (!/^(?!-)[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(hostname))
     return { ok: false, problem: "the endpoint's host is not a full name" };
-  return { ok: true, origin, hostname, path: `${pathname}${search}` };
+  if (neverPublic.test(hostname)) return { ok: false, problem: "the endpoint's host has a name that is never public" };
+  return { ok: true, origin, hostname, path };
 }
+
+/** {@link checkPublicEndpoint} in words for a Web Push subscription; undefined: nothing in the endpoint forbids a push. */
+export const endpointProblem = (endpoint: string, exemptOrigin?: string): string | undefined => {
+  const checked = checkPublicEndpoint(endpoint, exemptOrigin);
+  return checked.ok
+    ? undefined
+    : `no push can be sent there: ${checked.problem}; a browser's endpoint is an https URL on port 443 of a public host name`;
+};
 
 const privateV4 = blockList("ipv4", [
   ["0.0.0.0", 8],

@@ -1,7 +1,13 @@
 import type { LookupAddress } from "node:dns";
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { checkPublicEndpoint, isPublicAddress, notPublicText, publicLookup } from "./public-endpoint.ts";
+import {
+  checkPublicEndpoint,
+  endpointProblem,
+  isPublicAddress,
+  notPublicText,
+  publicLookup,
+} from "./public-endpoint.ts";
 
 describe("an endpoint", () => {
   it("of a public host is taken apart", () => {
@@ -75,8 +81,27 @@ describe("an endpoint", () => {
     "https://127。0。0。1/",
     "https:\\\\127.0.0.1\\",
     "https://\t127.0.0.1/",
+    "https://permanently-removed.invalid/",
+    "https://a.localhost/",
+    "https://printer.local/",
+    "https://push.home.arpa/",
+    "https://metadata.google.internal/",
+    "https://a.onion/",
   ])("that could lead inside is refused: %j", (endpoint) => {
     expect(checkPublicEndpoint(endpoint)).toEqual({ ok: false, problem: expect.stringMatching(/^the endpoint/) });
+  });
+
+  it("of an exempt origin may be anywhere, but carries no user", () => {
+    const exempt = "https://10.0.0.1:8443";
+    expect(checkPublicEndpoint(`${exempt}/a?b`, exempt)).toMatchObject({ ok: true, origin: exempt, path: "/a?b" });
+    expect(endpointProblem(`${exempt}/a`, exempt)).toBeUndefined();
+    for (const other of [
+      "https://u@10.0.0.1:8443/",
+      "http://10.0.0.1:8443/",
+      "https://10.0.0.1/",
+      "https://a.local:8443/",
+    ])
+      expect(endpointProblem(other, exempt)).toMatch(/^no push can be sent there: the endpoint/);
   });
 
   it("may be any text at all", () => {

@@ -30,6 +30,7 @@ import {
   newVapidKeys,
   promote,
   publishedKeys,
+  publishedOrigin,
   publishedSite,
   retire,
   type StoredWebPushSettings,
@@ -53,11 +54,13 @@ export const createProviderRecords = (
     const webPush = views.find(({ provider }) => provider === "webpush");
     const apns = views.find(({ provider }) => provider === "apns");
     const site = webPush && publishedSite(webPush.view);
+    const pushOrigin = webPush && publishedOrigin(webPush.view);
     return {
       providers: views.map(({ provider }) => provider),
       ...(apns && "certificate_sha256" in apns.view && { apnsCertificate: true as const }),
       ...(webPush ? { vapidKeys: publishedKeys(webPush.view) } : {}),
       ...(site !== undefined && { site }),
+      ...(pushOrigin !== undefined && { pushOrigin }),
     };
   };
 

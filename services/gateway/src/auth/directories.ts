@@ -21,7 +21,7 @@ import {
   tokenKey,
   vapidKeyId,
 } from "@herald/contracts";
-import { HeraldError, meter, notFound } from "@herald/kit";
+import { endpointProblem, HeraldError, meter, notFound } from "@herald/kit";
 import type { z } from "zod";
 import type { ActingOperator } from "./caller.ts";
 import type { RateLimits } from "./rate-limits.ts";
@@ -155,6 +155,17 @@ export const createProjectDirectory = (
     const record = fresh ? await replica.fetch(key, limits.countLookup) : replica.get(key);
     return record !== undefined && "providers" in record ? record.vapidKeys : undefined;
   },
+  /** Why no push can be sent to an endpoint; undefined: some can, or its host's address decides. */
+  endpointProblem: async (id: ProjectId, endpoint: string): Promise<string | undefined> => {
+    const key = projectProvidersKey(id);
+    const problemBy = (record: ReturnType<typeof replica.get>) => {
+      const pushOrigin = record !== undefined && "providers" in record ? record.pushOrigin : undefined;
+      return endpointProblem(endpoint, pushOrigin);
+    };
+    if (problemBy(replica.get(key)) === undefined) return undefined;
+    // Settings that were stored a moment ago may not be replicated yet.
+    return problemBy(await replica.fetch(key, limits.countLookup));
+  },
   /** The platforms whose provider is set up for the project. */
   platforms: (id: ProjectId) => {
     const record = replica.get(projectProvidersKey(id));
@@ -196,20 +207,30 @@ type Subscription = {
   readonly currentVapidKeyId?: string;
 };
 
+type GivenSubscription = {
+  /** Undefined when only registry knows it. */
+  readonly provider?: Provider;
+  readonly token?: string | undefined;
+  readonly keys?: SubscriptionKeys | undefined;
+};
+
+const isUrl = (token: string): boolean => /^https?:/i.test(token);
+
 /**
- * Reads the Web Push subscription of a registration for registry. `provider` is undefined when only registry knows it. Refuses a key that
- * is not the project's, because the push service would refuse every push. Without Web Push settings no key can be checked.
- * @throws HeraldError `validation-failed`, where `field` is the name of `keys` in the body.
+ * Reads the Web Push subscription of a registration for registry. Refuses an endpoint to which nothing can be sent, and a key that is not
+ * the project's, because the push service would refuse every push. Without Web Push settings no key can be checked.
+ * @throws HeraldError `validation-failed`, where `names` are the names of token and keys in the body.
  */
 export const readSubscription = async (
-  projects: Pick<ProjectDirectory, "vapidKeys">,
+  projects: Pick<ProjectDirectory, "vapidKeys" | "endpointProblem">,
   projectId: ProjectId,
-  provider: Provider | undefined,
-  given: SubscriptionKeys | undefined,
-  field: string,
+  { provider, token, keys: given }: GivenSubscription,
+  names: { readonly token: string; readonly keys: string },
 ): Promise<Subscription> => {
   if (provider !== undefined && provider !== "webpush") return {};
   const { vapid_key: publicKey, ...keys } = given ?? {};
+  const problem = token !== undefined && isUrl(token) ? await projects.endpointProblem(projectId, token) : undefined;
+  if (problem !== undefined) throw new HeraldError("validation-failed", `${names.token}: ${problem}`);
   const known = await projects.vapidKeys(projectId);
   const current = known?.find(({ status }) => status === "current");
   const id = publicKey === undefined ? undefined : vapidKeyId(publicKey);
@@ -219,7 +240,7 @@ export const readSubscription = async (
     if (now !== undefined && !now.some((key) => key.id === id))
       throw new HeraldError(
         "validation-failed",
-        `${field}.vapid_key: is not a key of this project; subscribe with the key of GET /api/v1/webpush-key`,
+        `${names.keys}.vapid_key: is not a key of this project; subscribe with the key of GET /api/v1/webpush-key`,
       );
   }
   return {

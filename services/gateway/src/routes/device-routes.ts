@@ -39,6 +39,9 @@ const Registered = dataOf(Device).extend({
   credential: shownOnce("The device's credential; absent when a response is replayed"),
 });
 
+/** Of a Web Push subscription in a body. */
+const names = { token: "device.token", keys: "device.keys" } as const;
+
 const listDevices = defineRoute("listDevices", "get /api/v1/devices", {
   summary: "List devices",
   description:
@@ -74,7 +77,7 @@ const registerDevice = defineRoute("registerDevice", "post /api/v1/devices", {
         projectId,
         ...device,
         identifiers,
-        ...(await readSubscription(projects, projectId, servingProvider(device), keys, "device.keys")),
+        ...(await readSubscription(projects, projectId, { ...device, provider: servingProvider(device), keys }, names)),
         topics,
         userId,
         tokenKind: token_kind,
@@ -138,7 +141,8 @@ const changeDevice = defineRoute("changeDevice", "patch /api/v1/devices/{id}", {
     const { keys: given, identifiers: sent, ...rest } = body.device;
     const byApp = caller.kind === "device";
     const { identifiers, ignored = [] } = byApp ? identifiersOfApp(sent) : { identifiers: identifiersOfBackend(sent) };
-    const { keys, ...subscribedWith } = await readSubscription(projects, projectId, undefined, given, "device.keys");
+    const subscription = { token: rest.token, keys: given };
+    const { keys, ...subscribedWith } = await readSubscription(projects, projectId, subscription, names);
     const change = { ...rest, identifiers, ...(keys && { keys }) };
     const device = await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change, ...subscribedWith, byApp });
     return ok(device, ignored.length > 0 ? { ignored } : {});

@@ -96,13 +96,15 @@ const identify = defineRoute("identify", "put /api/v1/identification", {
     const { protectedMetadata } = await admitClient(deps, projectId);
     const { ignored: isProtected, ...data } = withoutProtected({ metadata, identifiers }, protectedMetadata);
     const read = identifiersOfApp(data.identifiers);
+    const subscription = { provider: servingProvider(device), token, keys };
+    const names = { token: "identifier", keys: "keys" };
     const answer = await register(deps, address, {
       projectId,
       token,
       ...device,
       ...data,
       identifiers: read.identifiers,
-      ...(await readSubscription(deps.projects, projectId, servingProvider(device), keys, "keys")),
+      ...(await readSubscription(deps.projects, projectId, subscription, names)),
       tokenKind: token_kind,
       installationId: installation_id,
       previousToken: previous_identifier,

@@ -2,6 +2,7 @@ import {
   type AppData,
   appDataProblems,
   type Capabilities,
+  canonicalToken,
   capabilitiesFrom,
   hasCapability,
   knownCapabilities,
@@ -209,7 +210,8 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
  * deactivated on request.
  */
 export const applyChange = (before: DeviceState, change: Change, now: Date): ChangeResult => {
-  const { token = before.token, keys = before.keys, status } = change;
+  const { keys = before.keys, status } = change;
+  const token = change.token === undefined ? before.token : canonicalToken(change.token, servingProvider(before));
   const merged = mergeChange(before, change, topicsOfFacets(before.facets), now);
   if (merged === undefined) return { usedToken: true };
   const isNewAddress = token !== before.token || change.keys !== undefined;

@@ -7,7 +7,7 @@ import {
   servingProvider,
   vapidKeyId,
 } from "@herald/contracts";
-import { createYieldIfDue, HeraldError, hasCode, parseBody } from "@herald/kit";
+import { createYieldIfDue, endpointProblem, HeraldError, hasCode, parseBody } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { eventContext, type TopicRow } from "../domain/registry-events.ts";
 import type { Registered, WantedPut } from "./register-device.ts";
@@ -61,10 +61,15 @@ export const parseDevices = async <Entry>(
   return parsed;
 };
 
-type Keys = Awaited<ReturnType<Deps["vapidKeys"]>>;
+type WebPush = Awaited<ReturnType<Deps["webPush"]>>;
 
-/** The keys of a Web Push device. Refuses a VAPID key that the project lacks: the push service would refuse every push. */
-const subscribedWith = ({ keys, vapid_key_id: named }: PutDevice, known: Keys) => {
+/**
+ * The keys of a Web Push device. Refuses an endpoint to which nothing can be sent, and a VAPID key that the project lacks: the push service
+ * would refuse every push.
+ */
+const subscribedWith = ({ token, keys, vapid_key_id: named }: PutDevice, { vapidKeys: known, pushOrigin }: WebPush) => {
+  const problem = endpointProblem(token, pushOrigin);
+  if (problem !== undefined) throw new HeraldError("validation-failed", `token: ${problem}`);
   const id = named ?? (keys?.vapid_key === undefined ? undefined : vapidKeyId(keys.vapid_key));
   if (id !== undefined && known !== undefined && !known.some((key) => key.id === id))
     throw new HeraldError(
@@ -79,10 +84,10 @@ const subscribedWith = ({ keys, vapid_key_id: named }: PutDevice, known: Keys) =
   };
 };
 
-type Shared = { readonly keys: Keys; readonly dryRun: boolean; readonly ensured: ReadonlyMap<string, TopicRow> };
+type Shared = { readonly webPush: WebPush; readonly dryRun: boolean; readonly ensured: ReadonlyMap<string, TopicRow> };
 
 /** The registration of a device, or why it is refused. */
-const readyOf = (projectId: ProjectId, parsed: ParsedDevice, { keys, ...shared }: Shared): WantedPut | Refused => {
+const readyOf = (projectId: ProjectId, parsed: ParsedDevice, { webPush, ...shared }: Shared): WantedPut | Refused => {
   if ("result" in parsed) return parsed;
   const { device, newId } = parsed;
   const { user_id: userId, last_seen_at: lastSeenAt } = device;
@@ -105,7 +110,7 @@ const readyOf = (projectId: ProjectId, parsed: ParsedDevice, { keys, ...shared }
       app: device.app,
       tokenKind: device.token_kind,
       capabilities: device.capabilities,
-      ...(servingProvider(device) === "webpush" && subscribedWith(device, keys)),
+      ...(servingProvider(device) === "webpush" && subscribedWith(device, webPush)),
       topics: device.topics ?? [],
       user: userId === undefined ? undefined : { by: "project", userId },
       byProject: true,
@@ -141,11 +146,11 @@ export const startPutDevices = async (
   const names = [...new Set(valid.flatMap(({ topics = [] }) => topics))];
   const context = eventContext(projectId, deps.now());
   const ensure = async () => (names.length === 0 || dryRun ? new Map() : ensureTopics(deps, context, names));
-  const [keys, ensured] = await Promise.all([
-    valid.some((device) => servingProvider(device) === "webpush") ? deps.vapidKeys(projectId) : undefined,
+  const [webPush = {}, ensured] = await Promise.all([
+    valid.some((device) => servingProvider(device) === "webpush") ? deps.webPush(projectId) : undefined,
     ensure(),
   ]);
-  const shared = { keys, dryRun, ensured };
+  const shared = { webPush, dryRun, ensured };
   const ready = devices.map((one) => readyOf(projectId, one, shared));
   const wanted = ready.flatMap((one) => ("result" in one ? [] : one));
   const finish = async (registering: Promise<PromiseSettledResult<Registered>[]>): Promise<PutResult[]> => {

@@ -3,18 +3,26 @@ import { AppData } from "../../app-data.ts";
 import { CapabilityList } from "../../capabilities.ts";
 import { DeviceId, ProjectId } from "../../ids.ts";
 import { changedFields, namedBody, withProblems } from "../../named.ts";
-import { ApnsEnvironment, FcmTokenKind, Platform } from "../../platforms.ts";
+import {
+  ApnsEnvironment,
+  apnsToken,
+  canonicalToken,
+  FcmTokenKind,
+  Platform,
+  servingProvider,
+} from "../../platforms.ts";
 import { UserId, UserToken } from "../../users.ts";
 import {
-  apnsToken,
   apnsTokenProblem,
   DeviceApp,
   DeviceProvider,
   InstallationId,
+  KnownToken,
   PushToken,
   SubscriptionKeys,
   tokenExample,
   tokenProblems,
+  withCanonicalToken,
 } from "./device-fields.ts";
 import { DeviceStatus } from "./devices.ts";
 import { TopicName } from "./topics.ts";
@@ -52,6 +60,7 @@ export const RegisterDevice = namedBody(
           .optional()
           .meta({ description: "The user of the device; null: none; absent: unchanged" }),
       })
+      .overwrite(withCanonicalToken)
       .superRefine(withProblems((device) => tokenProblems(device, "token"))),
   },
   { examples: [{ device: { token: tokenExample, platform: "ios", topics: ["news"], metadata: { plan: "pro" } } }] },
@@ -69,6 +78,15 @@ export const Identification = z
     }),
     ...registration,
     user_token: UserToken.optional(),
+  })
+  .overwrite((device) => {
+    const { identifier, previous_identifier: previous } = device;
+    const provider = servingProvider(device);
+    return {
+      ...device,
+      identifier: canonicalToken(identifier, provider),
+      ...(previous !== undefined && { previous_identifier: canonicalToken(previous, provider) }),
+    };
   })
   .superRefine(withProblems((device) => tokenProblems({ ...device, token: device.identifier }, "identifier")))
   .meta({
@@ -88,7 +106,7 @@ export const PutFurtherToken = namedBody(
   "PutFurtherToken",
   {
     token: z.strictObject({
-      token: PushToken.regex(apnsToken, apnsTokenProblem),
+      token: PushToken.regex(apnsToken, apnsTokenProblem).overwrite((token) => canonicalToken(token, "apns")),
       environment: ApnsEnvironment.optional().meta({ description: "Absent: the device's" }),
     }),
   },
@@ -126,7 +144,7 @@ export const ChangeMetadata = namedBody(
     metadata: AppData,
     device_id: DeviceId.optional(),
     project_id: ProjectId.optional(),
-    identifier: PushToken.optional(),
+    identifier: KnownToken.optional(),
     platform: Platform.optional(),
     provider: DeviceProvider.optional(),
     user_token: UserToken.optional(),

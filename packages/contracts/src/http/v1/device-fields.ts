@@ -1,17 +1,41 @@
 import { z } from "zod";
 import type { PathProblem } from "../../named.ts";
-import { AppId, type Platform, Provider, providersOf, servingProvider, WebPushKeys } from "../../platforms.ts";
+import {
+  AppId,
+  apnsToken,
+  canonicalToken,
+  maxTokenLength,
+  type Platform,
+  Provider,
+  providersOf,
+  servingProvider,
+  WebPushKeys,
+} from "../../platforms.ts";
 import { VapidPublicKey } from "../../vapid.ts";
 
 export const tokenExample = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad";
 
-/** A push token from its platform: APNs device token, FCM token or Installation ID, or a Web Push endpoint. */
+/** A push token from its platform, as an app spells it: {@link canonicalToken} gives it the form that is stored. */
 export const PushToken = z
   .string()
   .min(1, "may not be empty")
-  .max(2048, "must be at most 2048 characters")
+  .max(maxTokenLength, `must be at most ${maxTokenLength} characters`)
   .refine((token) => !/[\p{Cc}\s]/u.test(token), "may not contain spaces or control characters")
-  .meta({ id: "PushToken", examples: [tokenExample] });
+  .meta({
+    id: "PushToken",
+    description:
+      "An APNs device token, an FCM token or Installation ID, or the endpoint of a Web Push subscription. One token in two spellings is one device: APNs tokens are stored in lower case, endpoints as browsers write URLs",
+    examples: [tokenExample],
+  });
+
+/** A push token that names a known device, of whichever provider. */
+export const KnownToken = PushToken.overwrite((token) => canonicalToken(token));
+
+/** A device with its token in the form of its provider. */
+export const withCanonicalToken = <Device extends TokenShape>(device: Device): Device => ({
+  ...device,
+  token: canonicalToken(device.token, servingProvider(device)),
+});
 
 export const InstallationId = z
   .string()
@@ -45,7 +69,6 @@ export const SubscriptionKeys = WebPushKeys.extend({
 }).meta({ id: "SubscriptionKeys" });
 export type SubscriptionKeys = z.infer<typeof SubscriptionKeys>;
 
-export const apnsToken = /^([0-9a-fA-F]{2}){8,100}$/;
 export const apnsTokenProblem = "must be an APNs device token: 16 to 200 hexadecimal digits";
 
 type TokenShape = {
@@ -74,7 +97,7 @@ export const tokenProblems = (device: TokenShape, tokenField: string): PathProbl
       path: [tokenField],
       message: "must be an FCM token or Installation ID: letters, digits and `_`, `:`, `.`, `-`",
     });
-  if (provider === "webpush" && !URL.canParse(device.token))
+  if (provider === "webpush" && URL.parse(device.token)?.protocol !== "https:")
     problems.push({ path: [tokenField], message: "must be the subscription's endpoint, an https URL" });
   if (provider === "webpush" && device.keys === undefined)
     problems.push({ path: ["keys"], message: "is required for web: the subscription's `p256dh` and `auth`" });

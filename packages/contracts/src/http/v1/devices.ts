@@ -7,7 +7,7 @@ import { ApnsEnvironment, AppId, FcmTokenKind, Platform } from "../../platforms.
 import { PushName, TokenType } from "../../push-types.ts";
 import { UserId } from "../../users.ts";
 import { VapidKeyId } from "../../vapid.ts";
-import { DeviceApp, DeviceProvider, InstallationId, PushToken, tokenExample } from "./device-fields.ts";
+import { DeviceApp, DeviceProvider, InstallationId, KnownToken, PushToken, tokenExample } from "./device-fields.ts";
 import { NewTarget } from "./notification-limits.ts";
 import { listQuery } from "./pagination.ts";
 
@@ -99,7 +99,7 @@ export const deviceFilterQuery = {
   platform: Platform.optional().meta({ description: "Only devices of this platform" }),
   user_id: UserId.optional().meta({ description: "Only devices of this user" }),
   app: AppId.optional().meta({ description: "Only devices that name this app" }),
-  token: PushToken.optional().meta({ description: "The whole push token" }),
+  token: KnownToken.optional().meta({ description: "The whole push token" }),
 };
 export const DeviceFilter = z.object(deviceFilterQuery);
 export type DeviceFilter = z.infer<typeof DeviceFilter>;

@@ -1,6 +1,14 @@
 import { z } from "zod";
 import { named, withProblems } from "../../named.ts";
-import { ApnsEnvironment, FcmTokenKind, Platform, type Provider, platformOf, providersOf } from "../../platforms.ts";
+import {
+  ApnsEnvironment,
+  canonicalToken,
+  FcmTokenKind,
+  Platform,
+  type Provider,
+  platformOf,
+  providersOf,
+} from "../../platforms.ts";
 import { PushToken, SubscriptionKeys, tokenProblems } from "./device-fields.ts";
 
 export const TestPush = z.strictObject({
@@ -28,14 +36,16 @@ const examples: Record<Provider, TestPush> = {
 
 /** Body of `POST …/providers/{provider}/test`: one device of that provider. */
 export const testPushOf = (provider: Provider) =>
-  TestPush.superRefine(
-    withProblems((push) => {
-      const { platform = platformOf[provider] } = push;
-      return providersOf[platform].includes(provider)
-        ? tokenProblems({ ...push, platform, provider }, "token")
-        : [{ path: ["platform"], message: `must be \`${platformOf[provider]}\`, the platform of ${provider}` }];
-    }),
-  ).meta({ id: `TestPush_${provider}`, examples: [examples[provider]] });
+  TestPush.overwrite((push) => ({ ...push, token: canonicalToken(push.token, provider) }))
+    .superRefine(
+      withProblems((push) => {
+        const { platform = platformOf[provider] } = push;
+        return providersOf[platform].includes(provider)
+          ? tokenProblems({ ...push, platform, provider }, "token")
+          : [{ path: ["platform"], message: `must be \`${platformOf[provider]}\`, the platform of ${provider}` }];
+      }),
+    )
+    .meta({ id: `TestPush_${provider}`, examples: [examples[provider]] });
 
 /** The provider's answer to a test push. */
 export const TestedPush = named("TestedPush", {

@@ -3,7 +3,7 @@ import { DeviceId } from "../../ids.ts";
 import { namedBody, withProblems } from "../../named.ts";
 import { VapidKeyId } from "../../vapid.ts";
 import { RegisterDevice } from "./device-bodies.ts";
-import { tokenProblems } from "./device-fields.ts";
+import { tokenProblems, withCanonicalToken } from "./device-fields.ts";
 import { DeviceStatus } from "./devices.ts";
 import { FieldProblem } from "./problem.ts";
 
@@ -27,6 +27,7 @@ export const PutDevice = z
     status: DeviceStatus.optional().meta({ description: ofNew }),
     last_seen_at: z.iso.datetime({ offset: true }).optional().meta({ description: ofNew }),
   })
+  .overwrite(withCanonicalToken)
   .superRefine(withProblems((device) => tokenProblems(device, "token")))
   .meta({ id: "PutDevice" });
 export type PutDevice = z.infer<typeof PutDevice>;

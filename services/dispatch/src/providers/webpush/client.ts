@@ -51,11 +51,8 @@ export function checkEndpoint(
   endpoint: string,
   { anyHost, exemptOrigin }: EndpointRules,
 ): ReturnType<typeof checkPublicEndpoint> {
-  const url = URL.parse(endpoint);
-  if (url?.origin === exemptOrigin && url?.username === "" && url.password === "")
-    return { ok: true, origin: url.origin, hostname: url.hostname, path: `${url.pathname}${url.search}` };
-  const checked = checkPublicEndpoint(endpoint);
-  if (checked.ok && !anyHost && !isPushService(checked.hostname))
+  const checked = checkPublicEndpoint(endpoint, exemptOrigin);
+  if (checked.ok && checked.origin !== exemptOrigin && !anyHost && !isPushService(checked.hostname))
     return { ok: false, problem: "the endpoint's host is not a known push service" };
   return checked;
 }

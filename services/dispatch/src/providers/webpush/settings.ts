@@ -251,6 +251,10 @@ export const webPushPublicView = ({ subject, ring, site, ...elsewhere }: StoredW
 export const publishedSite = (view: Readonly<Record<string, unknown>>) =>
   (view as ReturnType<typeof webPushPublicView>).site;
 
+/** The origin of the push service in a stored view. */
+export const publishedOrigin = ({ endpoint }: Readonly<Record<string, unknown>>): string | undefined =>
+  typeof endpoint === "string" ? URL.parse(endpoint)?.origin : undefined;
+
 /** The keys in a stored view, as gateways give them to browsers. */
 export const publishedKeys = (view: Readonly<Record<string, unknown>>) =>
   (view as ReturnType<typeof webPushPublicView>).keys.map(({ id, public_key, status }) => ({
