@@ -1,4 +1,4 @@
-import { deliveryGuard, type ErrorCode, errors, headerNames, ProjectId } from "@herald/contracts";
+import { cutText, deliveryGuard, type ErrorCode, errors, headerNames, ProjectId } from "@herald/contracts";
 import { failSpan, HeraldError, isUnavailable, retryWhileUnavailable, withRequestId } from "@herald/kit";
 import { InvalidArgumentError } from "@nats-io/transport-node";
 import type { Span } from "@opentelemetry/api";
@@ -221,7 +221,7 @@ const originals = ({ headers }: Received): Record<string, string> => {
 };
 
 /** A header is a single line. */
-const oneLine = (text: string): string => text.replaceAll(/[\r\n]+/g, " ").slice(0, 500);
+const oneLine = (text: string): string => cutText(text.replaceAll(/[\r\n]+/g, " "), 500);
 
 type Settled = Exclude<Settlement, { kind: "split" }>;
 

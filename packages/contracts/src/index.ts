@@ -7,6 +7,7 @@ export * from "./catalogue.ts";
 export * from "./commands.ts";
 export * from "./condition.ts";
 export * from "./csv-row.ts";
+export { cutText } from "./cut-text.ts";
 export * from "./deliver-batch.ts";
 export * from "./device-values.ts";
 export * from "./duration.ts";

@@ -9,12 +9,12 @@ const LabelName = z
   .string()
   .regex(/^[a-z0-9_]{1,32}$/, `must be 1 to ${labelLimits.nameLength} of \`a-z\`, \`0-9\` and \`_\``);
 
-/** Without control characters and unpaired surrogates, which databases do not return unchanged. */
+/** Without control characters and unpaired surrogates, which databases do not return unchanged, and U+FFFD, which stands for them. */
 const LabelValue = z
   .string()
   .min(1, "may not be empty")
   .max(labelLimits.valueLength, `must be at most ${labelLimits.valueLength} characters`)
-  .refine((value) => !/[\p{Cc}\p{Cs}]/u.test(value), "may not contain control characters or half characters");
+  .refine((value) => !/[\p{Cc}\p{Cs}\ufffd]/u.test(value), "may not contain control characters or half characters");
 
 export const Labels = z
   .record(LabelName, LabelValue, { error: "must be a JSON object" })

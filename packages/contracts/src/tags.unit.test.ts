@@ -53,6 +53,7 @@ describe("labels of a notification", () => {
     [{ a: "x".repeat(65) }, /^labels\.a: must be at most 64/],
     [{ a: "x\ny" }, /^labels\.a: may not contain control/],
     [{ a: "\ud800" }, /^labels\.a: may not contain control/],
+    [{ a: "\ufffd" }, /^labels\.a: may not contain control/],
     [{ a: 1 }, /^labels\.a/],
     [{ a: null }, /^labels\.a/],
     [["a"], /^labels/],

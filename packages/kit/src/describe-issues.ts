@@ -1,3 +1,4 @@
+import { cutText } from "@herald/contracts";
 import type { z } from "zod";
 import { type Fault, messageOf, pointerTo } from "./herald-error.ts";
 import { nearestName } from "./nearest-name.ts";
@@ -105,7 +106,7 @@ const problemOf = (issue: Issue): Problem => {
 const ownOr = (issue: Issue, detail: string): string => (byZod.test(issue.message) ? detail : issue.message);
 
 const shortened = (part: PropertyKey): string =>
-  String(part).length > maxKeyLength ? `${String(part).slice(0, maxKeyLength)}…` : String(part);
+  String(part).length > maxKeyLength ? `${cutText(String(part), maxKeyLength)}…` : String(part);
 
 const dotted = (path: readonly PropertyKey[]): string => path.map(shortened).join(".");
 

@@ -1,3 +1,4 @@
+import { cutText } from "@herald/contracts";
 import type { z } from "zod";
 import { type DescribeOptions, faultsOf } from "./describe-issues.ts";
 import { HeraldError } from "./herald-error.ts";
@@ -92,9 +93,12 @@ export const parseBody = <Schema extends z.ZodType>(
 const maxParameters = 50;
 const maxQueryCharacters = 4_096;
 
+/** U+FFFD, percent-encoded. */
+const encodedReplacement = /%EF%BF%BD/i;
+
 /**
  * Parses the query of a URL, with or without its `?`. A query that is too long or has too many parameters is refused before parsing,
- * because anyone can send one without a credential.
+ * because anyone can send one without a credential. So is one that is not UTF-8: `URLSearchParams` would replace what it cannot read.
  * @throws HeraldError `validation-failed`.
  */
 export const parseSearch = (text: string): URLSearchParams => {
@@ -104,7 +108,12 @@ export const parseSearch = (text: string): URLSearchParams => {
   for (let at = text.indexOf("&"); at >= 0; at = text.indexOf("&", at + 1)) parameters++;
   if (parameters > maxParameters)
     throw new HeraldError("validation-failed", `query: may have at most ${maxParameters} parameters`);
-  return new URLSearchParams(text);
+  const search = new URLSearchParams(text);
+  if (text.includes("%") && !encodedReplacement.test(text))
+    for (const [name, value] of search)
+      if (`${name}${value}`.includes("\ufffd"))
+        throw new HeraldError("validation-failed", "query: is not percent-encoded UTF-8");
+  return search;
 };
 
 /**
@@ -117,7 +126,7 @@ export const parseQuery = <Schema extends z.ZodType>(schema: Schema, search: URL
   const result = validate(schema, Object.fromEntries(search));
   if (result.success && repeated.size === 0) return result.data;
   throw new HeraldError("validation-failed", [
-    ...[...repeated].map((name) => ({ name: name.slice(0, 64), detail: "is given more than once", code: "repeated" })),
+    ...[...repeated].map((name) => ({ name: cutText(name, 64), detail: "is given more than once", code: "repeated" })),
     ...(result.success ? [] : faultsOf(result.error, { schema, whole: "query" })),
   ]);
 };

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { cutLists } from "./parse-request.ts";
+import { cutLists, parseSearch } from "./parse-request.ts";
 
 const Shape = z.strictObject({
   order: z
@@ -40,4 +40,18 @@ test("zod still refuses a shortened list", () => {
   const value = { order: { lines: many(500, {}), notes: [] } };
   cutLists(Shape, value);
   expect(Shape.safeParse(value).error?.issues).toMatchObject([{ code: "too_big", path: ["order", "lines"] }]);
+});
+
+test.each(["a=%ff", "a=%ED%A0%BD", "a=b&%C3=d", "a=%C3%28"])("a query that is not UTF-8 is refused: %s", (query) => {
+  expect(() => parseSearch(query)).toThrow("query: is not percent-encoded UTF-8");
+});
+
+test.each<[string, string | null]>([
+  ["a=%F0%9F%98%80", "😀"],
+  ["a=100%", "100%"],
+  ["a=%EF%BF%BD", "\ufffd"],
+  ["a=%20b+c", " b c"],
+  ["b=c", null],
+])("a query that is UTF-8 is read: %s", (query, expected) => {
+  expect(parseSearch(query).get("a")).toBe(expected);
 });

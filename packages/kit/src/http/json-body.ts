@@ -64,6 +64,28 @@ const shapeProblem = (root: unknown): string | undefined => {
   return undefined;
 };
 
+/** UTF-8 has no half of a surrogate pair, but JSON may escape one, as a program does that cuts texts between code units. */
+const escapesSurrogate = (text: string): boolean => text.includes("\\ud") || text.includes("\\uD");
+
+/**
+ * Replaces halves of emoji in texts by U+FFFD: providers refuse them or show nothing, and databases replace them anyway. Fields whose names
+ * have one are refused, because two names could become one.
+ */
+const wellFormed = (value: unknown, path = ""): unknown => {
+  if (typeof value === "string") return value.toWellFormed();
+  if (typeof value !== "object" || value === null) return value;
+  const fields = value as Record<string, unknown>;
+  for (const [name, inner] of Object.entries(fields)) {
+    if (!name.isWellFormed())
+      throw new HeraldError(
+        "validation-failed",
+        `${path || "body"}: the name of a field has half an emoji, a surrogate without its pair`,
+      );
+    fields[name] = wellFormed(inner, path === "" ? name : `${path}.${name}`);
+  }
+  return value;
+};
+
 /** Accepts `application/json` or `application/…+json` in UTF-8, the only charset that RFC 8259 allows between systems. */
 const isJson = (contentType: string): boolean => {
   if (contentType === "application/json") return true;
@@ -86,11 +108,15 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 const byteOrderMark = "\ufeff";
 
-const parseText = (source: Buffer | string): unknown => {
-  if (typeof source !== "string" && !isUtf8(source)) throw new HeraldError("malformed-json", "body: is not UTF-8");
+const textOf = (source: Buffer | string): string => {
+  if (typeof source === "string") return source.startsWith(byteOrderMark) ? source.slice(1) : source;
+  if (!isUtf8(source)) throw new HeraldError("malformed-json", "body: is not UTF-8");
+  return utf8.decode(source);
+};
+
+const parseText = (text: string): unknown => {
   try {
-    if (typeof source !== "string") return JSON.parse(utf8.decode(source));
-    return JSON.parse(source.startsWith(byteOrderMark) ? source.slice(1) : source);
+    return JSON.parse(text);
   } catch {
     throw new HeraldError("malformed-json", "body: is not JSON; an object in UTF-8 is accepted");
   }
@@ -160,10 +186,11 @@ const readBytes = (request: IncomingMessage, limitBytes: number, reserve: Reserv
 export const parseJson = (source: Buffer | string, maxValues: number = defaultMaxValues): unknown => {
   const tooMuch = sizeProblem(source, maxValues);
   if (tooMuch !== undefined) throw new HeraldError("validation-failed", tooMuch);
-  const body = parseText(source);
+  const text = textOf(source);
+  const body = parseText(text);
   const problem = shapeProblem(body);
   if (problem !== undefined) throw new HeraldError("validation-failed", problem);
-  return body;
+  return escapesSurrogate(text) ? wellFormed(body) : body;
 };
 
 /**

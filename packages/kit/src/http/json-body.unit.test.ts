@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { toProblem } from "../herald-error.ts";
-import { createReadBody } from "./json-body.ts";
+import { createReadBody, parseJson } from "./json-body.ts";
 import { createMemoryLimit } from "./memory-limit.ts";
 import { type HttpServer, startHttp } from "./start-http.ts";
 
@@ -92,4 +92,31 @@ test("a body that breaks off releases its memory, also before it is read", async
     expect(outcomes.splice(0)).toEqual(["body: could not be read as content-length and content-encoding announce it"]);
     expect(memory.used()).toBe(0);
   }
+});
+
+test("half an emoji in a text is replaced, wherever the text is", () => {
+  const whole = '"\\ud83d\\ude00 \\\\ud83d"';
+  const parsed = parseJson(
+    `{ "title": "Hi \\ud83d", "list": ["\\uDE00", { "deep": "a\\uD83Db" }, 1, null], "whole": ${whole} }`,
+  );
+  expect(parsed).toEqual({
+    title: "Hi \ufffd",
+    list: ["\ufffd", { deep: "a\ufffdb" }, 1, null],
+    whole: "😀 \\ud83d",
+  });
+  expect(parseJson('"\\ud83d"')).toBe("\ufffd");
+});
+
+test.each([
+  ['{ "\\ud83d": 1 }', "body: the name"],
+  ['{ "device": { "metadata": { "a": [{ "x\\ude00": 1 }] } } }', "device.metadata.a.0: the name"],
+])("a field whose name has half an emoji is refused: %s", (text, says) => {
+  expect(() => parseJson(text)).toThrow(
+    expect.objectContaining({ code: "validation-failed", message: expect.stringContaining(says) }),
+  );
+});
+
+test("the bytes of half an emoji are no UTF-8", async () => {
+  const bytes = Uint8Array.from([...Buffer.from('{ "a": "'), 0xed, 0xa0, 0xbd, ...Buffer.from('" }')]);
+  expect(await post(bytes)).toMatchObject({ status: 400, errors: ["body: is not UTF-8"] });
 });

@@ -1,5 +1,6 @@
 import {
   canonicalZone,
+  cutText,
   type LiquidExpression,
   type LiquidFilter,
   type LiquidFilterName,
@@ -103,7 +104,7 @@ const createDateFormat = (locale: string, options: Intl.DateTimeFormatOptions): 
 /** A value as messages name it: a path, or what the text itself says. */
 export const valueName = (expression: LiquidExpression | undefined): string => {
   if (expression !== undefined && "path" in expression) return `\`${expression.path.join(".")}\``;
-  return expression !== undefined && "value" in expression ? JSON.stringify(expression.value).slice(0, 100) : "a value";
+  return expression !== undefined && "value" in expression ? cutText(JSON.stringify(expression.value), 100) : "a value";
 };
 
 const refused = (filter: LiquidFilterName, needed: string, value: LiquidExpression | undefined): LiquidRenderError =>

@@ -1,4 +1,4 @@
-import type { ProjectId } from "@herald/contracts";
+import { cutText, type ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { ActingOperator } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -110,14 +110,14 @@ const maxItems = 100;
 const maxDepth = 5;
 
 const stateOf = (value: unknown, name: string, depth: number): unknown => {
-  if (typeof value === "string") return shown.has(name) ? value.slice(0, maxText) : "[masked]";
+  if (typeof value === "string") return shown.has(name) ? cutText(value, maxText) : "[masked]";
   if (typeof value !== "object" || value === null) return value;
   if (depth === maxDepth) return "[masked]";
   if (Array.isArray(value)) return value.slice(0, maxItems).map((item) => stateOf(item, name, depth + 1));
   return Object.fromEntries(
     Object.entries(value)
       .slice(0, maxItems)
-      .map(([key, inner]) => [key.slice(0, maxText), stateOf(inner, key, depth + 1)]),
+      .map(([key, inner]) => [cutText(key, maxText), stateOf(inner, key, depth + 1)]),
   );
 };
 

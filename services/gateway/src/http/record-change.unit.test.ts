@@ -35,6 +35,7 @@ describe("an audited state", () => {
     const large = { name: "n".repeat(1_000), dead_letters: Array.from({ length: 1_000 }, () => "1") };
     const { name, dead_letters: letters } = auditedState(large) as { name: string; dead_letters: string[] };
     expect([name.length, letters.length]).toEqual([200, 100]);
+    expect(auditedState({ name: `n${"😀".repeat(200)}` })).toEqual({ name: `n${"😀".repeat(99)}` });
   });
 
   test("is absent for anything but an object", () => {

@@ -1,5 +1,6 @@
 import {
   csvRow,
+  cutText,
   type DeclaredVariables,
   fromCsvText,
   importLimits,
@@ -100,7 +101,7 @@ export const createReadRecipient = ({ kind, texts, header }: Options): ((line: F
     const { target, variables = {}, ...others } = read.row;
     const [unknown] = Object.keys(others);
     if (unknown !== undefined)
-      return refused(problem(unknown.slice(0, 100), "is unknown: a line has `target` and `variables`"));
+      return refused(problem(cutText(unknown, 100), "is unknown: a line has `target` and `variables`"));
     if (typeof target !== "string") return refused(problem("target", "is required", "missing"));
     const parsed = parseRecipient(target);
     if ("problem" in parsed) return refused(problem("target", parsed.problem));

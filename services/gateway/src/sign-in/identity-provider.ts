@@ -1,3 +1,4 @@
+import { cutText } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
 import type { ClientAuth, Configuration, CustomFetch, IDToken, ServerMetadata } from "openid-client";
 
@@ -72,7 +73,7 @@ const boundedFetch: CustomFetch = async (address, options) => {
 
 /** Text of the provider for people: without control characters, and short. */
 const shortText = (value: unknown, max: number): string | undefined =>
-  typeof value === "string" ? value.replaceAll(/\p{C}/gu, "").trim().slice(0, max) || undefined : undefined;
+  typeof value === "string" ? cutText(value.replaceAll(/\p{C}/gu, "").trim(), max) || undefined : undefined;
 
 const groupsIn = (claim: unknown): readonly string[] => {
   if (claim === undefined) return [];
@@ -95,7 +96,7 @@ const personOf = (claims: IDToken, groupsClaim: string, now: Date): Person => {
       shortText(claims.name, maxName) ??
       shortText(claims.preferred_username, maxName) ??
       email ??
-      subject.slice(0, maxName),
+      cutText(subject, maxName),
     email,
     groups: groupsIn(claims[groupsClaim]),
   };

@@ -241,6 +241,16 @@ describe("a line costs no more than its bytes", () => {
   });
 });
 
+test("character references of half an emoji become U+FFFD, and those of a whole one stay", () => {
+  const line = (user: string) =>
+    `<AppleRegistrationDescription ><DeviceToken>${apns}</DeviceToken><Tags>${user}</Tags></AppleRegistrationDescription>`;
+  const readLine = createReadLine("azure-nh", undefined);
+  const tagsOf = (text: string) =>
+    (readLine({ n: 1, text: line(text) }) as { device: Record<string, object> }).device.metadata;
+  expect(tagsOf("Hi &#55357;")).toEqual({ tags: ["Hi \ufffd"] });
+  expect(tagsOf("Hi &#xD83D;&#xDE00;")).toEqual({ tags: ["Hi 😀"] });
+});
+
 test("cells that spreadsheets would run lose the quote that exports put before them, and no other", () => {
   const readLine = createReadLine("herald", "token,platform,user_id");
   const userOf = (cell: string) => {

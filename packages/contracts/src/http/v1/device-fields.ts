@@ -21,6 +21,7 @@ export const PushToken = z
   .min(1, "may not be empty")
   .max(maxTokenLength, `must be at most ${maxTokenLength} characters`)
   .refine((token) => !/[\p{Cc}\s]/u.test(token), "may not contain spaces or control characters")
+  .refine((token) => !token.includes("\ufffd"), "may not contain half an emoji or U+FFFD")
   .meta({
     id: "PushToken",
     description:
