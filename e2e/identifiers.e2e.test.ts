@@ -43,7 +43,41 @@ test("a time zone and a locale have one name, and a bad one costs an app the val
   const device = { token, platform: "ios", identifiers: { locale: 1 } };
   expectStatus(await change({ time_zone: "Mars/Olympus" }), 422);
   expect(expectStatus(await project.call("POST /devices", { body: { device } }), 422).body.errors).toEqual([
-    "device.identifiers.locale: must be a BCP 47 locale such as de or pt-BR, of at most 35 characters",
+    "device.identifiers.locale: must be a BCP 47 locale such as de or pt-BR, of at most 35 characters without extensions",
   ]);
   expect(await read()).toEqual({ current_locale: "de-AT", current_time_zone: "Europe/Vienna", model: "iPhone" });
+});
+
+test("locales are compared by what they mean, for texts and for targets", async ({ system }) => {
+  const project = await system.project("Locales");
+  const register = async (locale: string) => {
+    const { token } = await newAddress(system.simulators, "ios");
+    const device = { token, platform: "ios", identifiers: { locale } };
+    return expectStatus(await project.call("POST /devices", { body: { device } }), 201).body.data;
+  };
+  const [taiwan, china, mexico] = [await register("zh_TW"), await register("zh_CN_#Hans"), await register("es-MX")];
+  expect(china.identifiers).toEqual({ current_locale: "zh-Hans-CN" });
+
+  const localizations = { "zh-Hans": { title: "简体" }, "zh-Hant": { title: "繁體" }, "es-419": { title: "Hola" } };
+  const { id } = await project.send({ title: "Hello", localizations, targets: ["all"] });
+  const alerts = await eventually(async () => {
+    const all = (await system.simulators.pushes()).map(payloadOf);
+    const own = all.filter((payload) => payload?.notification_id === id).map((payload) => payload?.aps?.alert);
+    expect(own).toHaveLength(3);
+    return own;
+  });
+  expect(alerts).toEqual(expect.arrayContaining([{ title: "Hola" }, { title: "简体" }, { title: "繁體" }]));
+
+  const reached = async (target: string) => {
+    const page = await project.call(`GET /devices?match=${encodeURIComponent(target)}`);
+    return expectStatus(page, 200)
+      .body.data.map(({ id: device }: { id: string }) => device)
+      .sort();
+  };
+  expect(await reached("identifiers:current_locale=zh-Hant")).toEqual([taiwan.id]);
+  expect(await reached("identifiers:current_locale=zh-hant-tw")).toEqual([taiwan.id]);
+  expect(await reached("identifiers:current_locale=zh")).toEqual([china.id]);
+  expect(await reached("condition:identifiers.current_locale in ['zh-Hant', 'es-419']")).toEqual(
+    [taiwan.id, mexico.id].sort(),
+  );
 });

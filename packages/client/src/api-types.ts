@@ -372,7 +372,7 @@ export type TemplateContent = {
   time_zone?: string;
   /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
   past?: Open<"skip" | "now" | "tomorrow">;
-  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
+  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets those for its `identifiers.current_locale`, by what locales mean: `zh-Hant` is also for `zh-TW`, `es-419` for `es-MX`, `pt-BR` for `pt-PT` if nothing is nearer, but never another script; otherwise the notification's own. A field that a localization leaves out is the notification's own */
   localizations?: Record<
     string,
     {
@@ -515,7 +515,7 @@ export type Notification = {
   time_zone?: string;
   /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
   past?: Open<"skip" | "now" | "tomorrow">;
-  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
+  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets those for its `identifiers.current_locale`, by what locales mean: `zh-Hant` is also for `zh-TW`, `es-419` for `es-MX`, `pt-BR` for `pt-PT` if nothing is nearer, but never another script; otherwise the notification's own. A field that a localization leaves out is the notification's own */
   localizations?: Record<
     string,
     {
@@ -1766,7 +1766,7 @@ export type NewNotification = {
   time_zone?: string | undefined;
   /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
   past?: "skip" | "now" | "tomorrow" | undefined;
-  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
+  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets those for its `identifiers.current_locale`, by what locales mean: `zh-Hant` is also for `zh-TW`, `es-419` for `es-MX`, `pt-BR` for `pt-PT` if nothing is nearer, but never another script; otherwise the notification's own. A field that a localization leaves out is the notification's own */
   localizations?:
     | Record<
         string,
@@ -2034,7 +2034,7 @@ export type NewTemplate = {
   time_zone?: string | undefined;
   /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
   past?: "skip" | "now" | "tomorrow" | undefined;
-  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
+  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets those for its `identifiers.current_locale`, by what locales mean: `zh-Hant` is also for `zh-TW`, `es-419` for `es-MX`, `pt-BR` for `pt-PT` if nothing is nearer, but never another script; otherwise the notification's own. A field that a localization leaves out is the notification's own */
   localizations?:
     | Record<
         string,

@@ -7,6 +7,7 @@ import {
   type Order,
   type SeenComparison,
 } from "./condition.ts";
+import { askedIdentifier, identifierMeanings, isComparedByMeaning } from "./identifiers.ts";
 import { compareVersions, parseVersion } from "./version.ts";
 
 /** A clause that an index can serve: devices of a topic, or with a value at a path. */
@@ -48,8 +49,16 @@ const orderOf = (actual: Literal, { field, value, version }: Compare): number | 
   return other && compareVersions(other, version);
 };
 
+/** Compares as text, but a time zone or locale by what it means. */
+const isSame = (field: ConditionField, actual: Literal, value: Literal): boolean => {
+  if (!("path" in field) || field.of !== "identifiers" || !isComparedByMeaning(field.path))
+    return String(actual) === String(value);
+  const asked = askedIdentifier(field.path, String(value));
+  return asked !== undefined && identifierMeanings(field.path, actual).includes(asked);
+};
+
 const isEqual = (actual: Literal, compare: Compare): boolean =>
-  compare.version === undefined ? String(actual) === String(compare.value) : orderOf(actual, compare) === 0;
+  compare.version === undefined ? isSame(compare.field, actual, compare.value) : orderOf(actual, compare) === 0;
 
 const holds = (actual: Literal | undefined, compare: Compare): boolean => {
   const { operator } = compare;
@@ -91,7 +100,7 @@ export const fulfils = (condition: Condition, subject: Subject): boolean => {
       return "path" in condition ? subject.exists(condition.of, condition.path) : subject.app !== undefined;
     case "one-of": {
       const found = actual(condition.field);
-      return found !== undefined && condition.values.some((value) => String(value) === String(found));
+      return found !== undefined && condition.values.some((value) => isSame(condition.field, found, value));
     }
   }
 };

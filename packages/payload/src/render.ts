@@ -5,27 +5,12 @@ import {
   type ProjectId,
   withoutDangerousLinks,
 } from "@herald/contracts";
+import { createChooseLocalization } from "./choose-localization.ts";
 
 /** The texts and links that a device shows: the content's own, or the localization's for its locale. */
 export type Words = Pick<NotificationContent, "title" | "body" | "link_to" | "image"> & {
   /** Titles of buttons in the localization, by id. */
   readonly buttons?: Readonly<Record<string, string>> | undefined;
-};
-
-const normal = (locale: string): string => locale.replaceAll("_", "-").toLowerCase();
-
-/**
- * The key of `localizations` for a device's locale: `pt-BR` itself, otherwise its prefix (`pt`), otherwise undefined: the device gets
- * the content's own words. Ignores case, and treats `_` as `-`.
- */
-export const chooseLocalization = (content: NotificationContent, locale: string | undefined): string | undefined => {
-  if (locale === undefined || content.localizations === undefined) return undefined;
-  const keys = new Map(Object.keys(content.localizations).map((key) => [normal(key), key]));
-  for (let tag = normal(locale); tag !== ""; tag = tag.slice(0, Math.max(0, tag.lastIndexOf("-")))) {
-    const key = keys.get(tag);
-    if (key !== undefined) return key;
-  }
-  return undefined;
 };
 
 /** The content's own words, replaced by the words of one key of `localizations` if it is given. */
@@ -50,12 +35,13 @@ export const perLocalizationKey = <Rendered>(
       return only.rendered;
     };
   }
+  const choose = createChooseLocalization(Object.keys(content.localizations));
   const rendered = new Map<string | undefined, Rendered>();
   const chosen = new Map<string, string | undefined>();
   return (locale) => {
     let key: string | undefined;
     if (locale !== undefined) {
-      key = chosen.has(locale) ? chosen.get(locale) : chooseLocalization(content, locale);
+      key = chosen.has(locale) ? chosen.get(locale) : choose(locale);
       if (chosen.size < maxChosen) chosen.set(locale, key);
     }
     const known = rendered.get(key);

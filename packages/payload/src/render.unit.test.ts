@@ -4,7 +4,6 @@ import { describe, expect, test } from "vitest";
 import { anyText } from "../test/any-text.ts";
 import { renderApns } from "./apns.ts";
 import { renderFcm } from "./fcm.ts";
-import { chooseLocalization } from "./render.ts";
 import { renderWebPush, webPushTopic } from "./webpush.ts";
 
 const now = new Date();
@@ -196,20 +195,6 @@ describe("localizations", () => {
     ...hello,
     localizations: { de: { title: "Hallo" }, "pt-BR": { title: "Olá", body: "Mundo", link_to: "/noticias" } },
   };
-  test.each([
-    [undefined, undefined],
-    ["de", "de"],
-    ["de-AT", "de"],
-    ["de_AT", "de"],
-    ["DE", "de"],
-    ["pt-br", "pt-BR"],
-    ["pt", undefined],
-    ["fr", undefined],
-    ["", undefined],
-  ])("a device with locale %j reads %j", (locale, key) => {
-    expect(chooseLocalization(content, locale)).toBe(key);
-  });
-
   test("replace only what they name, on every platform", () => {
     expect(apns(content, "de-CH").aps.alert).toEqual({ title: "Hallo", body: "World" });
     expect(fcm(content, "de").message.notification).toEqual({ title: "Hallo", body: "World" });

@@ -159,7 +159,7 @@ describe("a token of a push type", () => {
 
   test("takes no place of topics and values", async () => {
     const metadata = Object.fromEntries(Array.from({ length: 62 }, (_, at) => [`k${at}`, at]));
-    await change(device, { metadata });
+    await change(device, { metadata, identifiers: { current_locale: "es-MX", current_time_zone: "America/Lima" } });
     for (let at = 0; at < 5; at++) await put(device, `controls/c${at}`);
     const subscribe = (topic: string) =>
       registry.ask(SubscribeDevices, { projectId, topic, devices: [device], create: true });

@@ -1,5 +1,6 @@
 import {
   canonicalZone,
+  createLastUsed,
   cutText,
   type LiquidExpression,
   type LiquidFilter,
@@ -66,18 +67,6 @@ const truncate = (value: Runtime, length: number, ending: string): Runtime => {
     at += character.length;
   }
   return value;
-};
-
-/** Keeps the values that were used last. */
-const createLastUsed = <Value>(max: number) => {
-  const kept = new Map<string, Value>();
-  return (key: string, create: () => Value): Value => {
-    const value = kept.get(key) ?? create();
-    kept.delete(key);
-    kept.set(key, value);
-    if (kept.size > max) kept.delete(kept.keys().next().value ?? key);
-    return value;
-  };
 };
 
 type Formats = {

@@ -1,4 +1,4 @@
-import type { LiquidProgram, NotificationContent } from "@herald/contracts";
+import { type LiquidProgram, type NotificationContent, readLocale } from "@herald/contracts";
 import { evaluateLiquid, type LiquidValues, newRoom, type Room } from "./evaluate.ts";
 import { LiquidRenderError } from "./filters.ts";
 
@@ -78,8 +78,13 @@ export const mergeLayers = <Text, Earlier extends Texts<Text>, Later extends Tex
   const kept = (words: Words<Text>): Words<Text> =>
     Object.fromEntries(Object.entries(words).filter(([name]) => later[name as keyof Later] === undefined));
   const localizations = { ...(earlier.localizations && mapEntries(earlier.localizations, kept)) };
-  for (const [locale, words] of Object.entries(later.localizations ?? {}))
-    localizations[locale] = { ...localizations[locale], ...words };
+  const tagOf = (locale: string) => readLocale(locale)?.tag ?? locale;
+  const keys = new Map(Object.keys(localizations).map((key) => [tagOf(key), key]));
+  for (const [locale, words] of Object.entries(later.localizations ?? {})) {
+    // `pt_BR` is the template's `pt-BR`.
+    const key = keys.get(tagOf(locale)) ?? locale;
+    localizations[key] = { ...localizations[key], ...words };
+  }
   const given = Object.fromEntries(Object.entries(later).filter(([, value]) => value !== undefined));
   return {
     ...earlier,

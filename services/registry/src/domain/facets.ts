@@ -1,12 +1,13 @@
 import {
   type AppData,
-  canonicalZone,
+  askedIdentifier,
+  identifierMeanings,
+  isComparedByMeaning,
   isObject,
   type Literal,
   maxIndexedBytes,
   noZone,
   type PushKey,
-  timeZoneOf,
 } from "@herald/contracts";
 
 const prefixes = { metadata: "m:", identifiers: "i:" } as const;
@@ -14,6 +15,7 @@ const topicPrefix = "t:";
 const userPrefix = "u:";
 const tokenPrefix = "p:";
 const zonePrefix = "z:";
+const localePrefix = "l:";
 
 export const topicFacet = (name: string): string => topicPrefix + name;
 
@@ -31,21 +33,29 @@ export const zonesOfFacets = (facets: readonly string[]): string[] =>
   facets.filter((facet) => facet.startsWith(zonePrefix)).map((facet) => facet.slice(zonePrefix.length));
 
 /** Facets that Herald adds by itself. */
-const ownPrefixes = [userPrefix, tokenPrefix, zonePrefix];
+const ownPrefixes = [userPrefix, tokenPrefix, zonePrefix, localePrefix];
 export const isOwnFacet = (facet: string): boolean => ownPrefixes.some((prefix) => facet.startsWith(prefix));
 
 /** Maximum of one device: each facet is an entry of an index that all projects share. */
 export const maxFacets = 64;
 
-/** The facets of the user, of push types and of the time zone do not count towards the limit. */
+/** The facets of the user, of push types, of the time zone and of the locale do not count towards the limit. */
 export const countedFacets = (facets: readonly string[]): number => facets.filter((facet) => !isOwnFacet(facet)).length;
 
 /** Topic names in the order of subscription. */
 export const topicsOfFacets = (facets: readonly string[]): string[] =>
   facets.filter((facet) => facet.startsWith(topicPrefix)).map((facet) => facet.slice(topicPrefix.length));
 
-/** Undefined for a value longer than 256 bytes, and for a path with `=`, which no target can contain. */
+/** The prefixes of identifiers that are compared by what they mean. */
+const meant: Readonly<Record<string, string>> = { current_time_zone: zonePrefix, current_locale: localePrefix };
+
+/**
+ * The facet that finds the devices of a pair. Undefined for a value longer than 256 bytes, and for a path with `=`, which no target can
+ * contain.
+ */
 export const pairFacet = (of: "metadata" | "identifiers", path: string, value: string): string | undefined => {
+  const asked = of === "identifiers" ? askedIdentifier(path, value) : undefined;
+  if (asked !== undefined) return `${meant[path]}${asked}`;
   if (path.includes("=") || Buffer.byteLength(value) > maxIndexedBytes) return undefined;
   // The database stores a lone surrogate as U+FFFD.
   return `${prefixes[of]}${path}=${value}`.toWellFormed();
@@ -61,6 +71,7 @@ export const scalarText = (value: unknown): string | undefined => literal(value)
 const collect = (of: "metadata" | "identifiers", data: AppData, path: string, into: string[]): void => {
   for (const [key, value] of Object.entries(data)) {
     const here = path === "" ? key : `${path}.${key}`;
+    if (of === "identifiers" && isComparedByMeaning(here)) continue;
     const text = scalarText(value);
     if (text !== undefined) {
       const facet = pairFacet(of, here, text);
@@ -71,7 +82,7 @@ const collect = (of: "metadata" | "identifiers", data: AppData, path: string, in
   }
 };
 
-/** Topics, user, push types, time zone, and each scalar value of metadata and identifiers. */
+/** Topics, user, push types, time zone, locale, and each other scalar value of metadata and identifiers. */
 export const facetsOf = (device: {
   readonly topics: readonly string[];
   readonly metadata: AppData;
@@ -84,6 +95,8 @@ export const facetsOf = (device: {
   for (const { key } of device.tokens ?? []) facets.push(tokenFacet(key));
   collect("metadata", device.metadata, "", facets);
   collect("identifiers", device.identifiers, "", facets);
-  facets.push(zoneFacet(canonicalZone(timeZoneOf(device.identifiers) ?? "") ?? noZone));
+  const { current_time_zone: zone, current_locale: locale } = device.identifiers;
+  for (const language of identifierMeanings("current_locale", locale)) facets.push(localePrefix + language);
+  facets.push(zoneFacet(identifierMeanings("current_time_zone", zone)[0] ?? noZone));
   return facets;
 };

@@ -1,6 +1,7 @@
+import { parseTarget } from "@herald/contracts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { facetsOf, pairFacet, scalarText, topicFacet, topicsOfFacets } from "./facets.ts";
+import { countedFacets, facetsOf, pairFacet, scalarText, topicFacet, topicsOfFacets } from "./facets.ts";
 import { matches } from "./matches.ts";
 
 describe("facets of a device", () => {
@@ -28,6 +29,19 @@ describe("facets of a device", () => {
     { zone: 5, facet: "z:none" },
   ])("name the time zone $zone once for all spellings", ({ zone, facet }) => {
     expect(facetsOf({ topics: [], metadata: {}, identifiers: { current_time_zone: zone } }).at(-1)).toBe(facet);
+  });
+
+  test.each([
+    { locale: "zh_TW", facets: ["l:zh-Hant-TW", "l:zh-Hant"] },
+    { locale: "zh-hant-tw", facets: ["l:zh-Hant-TW", "l:zh-Hant"] },
+    { locale: "es-MX", facets: ["l:es-Latn-MX", "l:es-Latn-419", "l:es-Latn"] },
+    { locale: "iw", facets: ["l:he-Hebr"] },
+    { locale: "English", facets: [] },
+    { locale: ["de"], facets: [] },
+  ])("name the locale $locale by what it means, outside of the limit", ({ locale, facets }) => {
+    const found = facetsOf({ topics: [], metadata: {}, identifiers: { current_locale: locale } });
+    expect(found).toEqual([...facets, "z:none"]);
+    expect(countedFacets(found)).toBe(0);
   });
 
   test("give back the topics", () => {
@@ -77,6 +91,38 @@ describe("matches", () => {
     { target: pair("metadata", "constructor.name", long), yes: false },
   ])("$target.kind $target.path $target.name: $yes", ({ target, yes }) => {
     expect(matches(target, device)).toBe(yes);
+  });
+
+  const zhTw = { current_locale: "zh-TW", current_time_zone: "Asia/Kolkata" };
+  const reader = {
+    ...device,
+    facets: new Set(facetsOf({ topics: [], metadata: {}, identifiers: zhTw })),
+    identifiers: zhTw,
+  };
+  const condition = (text: string) => {
+    const parsed = parseTarget(`condition:${text}`);
+    if ("problem" in parsed) throw new Error(parsed.problem);
+    return parsed.target;
+  };
+  test.each([
+    ...[["zh-TW"], ["zh_tw"], ["zh-Hant"], ["zh-Hant-TW"], ["zh_TW_#Hant"]].map(([value]) => [value, true] as const),
+    ...[["zh"], ["zh-Hans"], ["zh-Hans-TW"], ["zh-HK"], ["Chinese"], [""]].map(([value]) => [value, false] as const),
+  ])("a target on the locale %j finds a reader of Taiwan: %s", (value = "", yes) => {
+    expect(matches(pair("identifiers", "current_locale", value), reader)).toBe(yes);
+    expect(matches(condition(`identifiers.current_locale == '${value}'`), reader)).toBe(yes);
+    expect(matches(condition(`identifiers.current_locale != '${value}'`), reader)).toBe(!yes);
+    expect(matches(condition(`identifiers.current_locale in ['ja', '${value}']`), reader)).toBe(yes);
+  });
+
+  test.each([
+    ["asia/calcutta", true],
+    ["Asia/Kolkata", true],
+    ["Asia/Colombo", false],
+    ["none", false],
+    ["IST", false],
+  ])("a target on the time zone %j finds a device in India: %s", (value, yes) => {
+    expect(matches(pair("identifiers", "current_time_zone", value), reader)).toBe(yes);
+    expect(matches(condition(`identifiers.current_time_zone == '${value}'`), reader)).toBe(yes);
   });
 
   test("a pair matches exactly the devices whose scalar at the path has that text", () => {

@@ -6,16 +6,17 @@ import { type EventContext, eventOfEach, type TopicRow } from "../domain/registr
 import type { DeviceDocument } from "./device-document.ts";
 import { notDeleted } from "./tombstones.ts";
 
-/** The facets that count, as {@link countedFacets} counts them. Costs more than the first two filters, and few devices need it. */
+/** The facets that count, as {@link countedFacets} counts them. */
 const counted = {
-  $filter: { input: "$facets", cond: { $not: [{ $in: [{ $substrCP: ["$$this", 0, 2] }, ["u:", "p:", "z:"]] }] } },
+  $filter: { input: "$facets", cond: { $not: [{ $in: [{ $substrCP: ["$$this", 0, 2] }, ["u:", "p:", "z:", "l:"]] }] } },
 };
 
-/** Devices with room for one more facet. The facets of the time zone, which each has, of the user and of push types do not count. */
+const beyondMax = `facets.${maxFacets}`;
+
+/** Devices with room for one more facet. Counting costs more than the first filter, and few devices need it. */
 const withRoom: Filter<DeviceDocument>[] = [
-  { [`facets.${maxFacets}`]: { $exists: false } },
-  { userId: { $exists: true }, [`facets.${maxFacets + 1}`]: { $exists: false } },
-  { tokens: { $exists: true }, $expr: { $lt: [{ $size: counted }, maxFacets] } },
+  { [beyondMax]: { $exists: false } },
+  { [beyondMax]: { $exists: true }, $expr: { $lt: [{ $size: counted }, maxFacets] } },
 ];
 
 /** Devices that could not be subscribed to a topic, because they have the maximum of facets. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ActivityPush } from "../../activity-push.ts";
-import { maxLocaleLength } from "../../identifiers.ts";
+import { maxLocaleLength, readLocale } from "../../locale.ts";
 import { named, namedBody } from "../../named.ts";
 import { AppId } from "../../platforms.ts";
 import { activityPushKey, type PushKey, PushName, pushKeyOf } from "../../push-types.ts";
@@ -57,10 +57,13 @@ export const words = {
   image: Image.optional(),
 };
 
+const notLocale = "must be a locale such as `de`, `pt-BR` or `zh-Hant`";
+
 export const Locale = z
   .string()
   .max(maxLocaleLength, `must be at most ${maxLocaleLength} characters`)
-  .regex(/^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$/, "must be a locale such as `de` or `pt-BR`");
+  .regex(/^[A-Za-z]{2,3}([_-][A-Za-z0-9]{1,8})*$/, { error: notLocale, abort: true })
+  .refine((locale) => readLocale(locale) !== undefined, notLocale);
 
 export const localizationsOf = <Words extends z.core.$ZodLooseShape>(fields: Words) =>
   z
@@ -69,7 +72,7 @@ export const localizationsOf = <Words extends z.core.$ZodLooseShape>(fields: Wor
     .meta({
       maxProperties: notificationLimits.localizations,
       description:
-        "`title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own",
+        "`title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets those for its `identifiers.current_locale`, by what locales mean: `zh-Hant` is also for `zh-TW`, `es-419` for `es-MX`, `pt-BR` for `pt-PT` if nothing is nearer, but never another script; otherwise the notification's own. A field that a localization leaves out is the notification's own",
       examples: [{ de: { title: "Ihre Bestellung ist unterwegs" } }],
     });
 
