@@ -81,3 +81,24 @@ test("locales are compared by what they mean, for texts and for targets", async 
     [taiwan.id, mexico.id].sort(),
   );
 });
+
+test("abbreviations that are not IANA's are no time zones, wherever one comes in", async ({ system }) => {
+  const project = await system.project("Abbreviations");
+  const { token } = await newAddress(system.simulators, "ios");
+  const body = { project_id: project.id, identifier: token, platform: "ios", identifiers: { time_zone: "BST" } };
+  const identified = expectStatus(await project.call("PUT /identification", { body, token: undefined }), 201).body;
+  expect(identified.ignored).toEqual(["identifiers.time_zone"]);
+
+  const zone = "must be an IANA time zone such as Europe/Berlin";
+  const errorsOf = async (route: string, of: object) => expectStatus(await project.call(route, of), 422).body.errors;
+  const device = { token, platform: "ios", identifiers: { timezone: "AST" } };
+  expect(await errorsOf("POST /devices", { body: { device } })).toEqual([`device.identifiers.timezone: ${zone}`]);
+  expect(await errorsOf("GET /stats?time_zone=SystemV/EST5EDT", {})).toEqual([`time_zone: ${zone}`]);
+  const notification = { title: "Hello", targets: ["all"], send_at: "2030-01-31T09:00:00", time_zone: "ECT" };
+  expect(await errorsOf("POST /notifications", { body: { notification } })).toContainEqual(
+    expect.stringContaining("notification.time_zone: must be an IANA time zone"),
+  );
+  // IANA's own short names stay.
+  const own = { token, platform: "ios", identifiers: { timezone: "EST5EDT" } };
+  expectStatus(await project.call("POST /devices", { body: { device: own } }), 200);
+});
