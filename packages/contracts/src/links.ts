@@ -32,6 +32,13 @@ export const linkProblem = (link: string): string | undefined => {
   return undefined;
 };
 
+/**
+ * Whether a text is a whole URL for every reader. `URL` also reads `https:example.com`, turns `\\` into `/` and drops spaces, and phones
+ * open none of these.
+ */
+export const isWholeUrl = (text: string): boolean =>
+  URL.canParse(text) && !/[\s\\]/.test(text) && !/^https?:(?!\/\/[^/])/i.test(text);
+
 /** Fields that a device, a browser or Herald's own kits open on a tap, anywhere in a payload. */
 const linkFields: ReadonlySet<string> = new Set(["link_to", "click_action", "link", "navigate"]);
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { dangerousLinks, linkProblem, withoutDangerousLinks } from "./links.ts";
+import { dangerousLinks, isWholeUrl, linkProblem, withoutDangerousLinks } from "./links.ts";
 
 describe("a link", () => {
   test.each([
@@ -61,6 +61,26 @@ describe("a link", () => {
 });
 
 const bad = "javascript:x";
+
+test("a whole URL is one for every reader, not for `URL` alone", () => {
+  const whole = [
+    "https://example.com",
+    "HTTPS://example.com/a?b=%20#c",
+    "shop://orders/42",
+    "mailto:a@example.com",
+    "tel:+49",
+  ];
+  const partial = [
+    "https:example.com",
+    "https:/example.com",
+    "https:///example.com",
+    "http:\\\\example.com",
+    " https://example.com",
+  ];
+  const broken = ["https://example.com/a b", "https://example.com/a\\b", "https://example.com/ ", "example.com", ""];
+  expect(whole.filter((text) => !isWholeUrl(text))).toEqual([]);
+  expect([...partial, ...broken].filter(isWholeUrl)).toEqual([]);
+});
 
 describe("links in a payload", () => {
   test("are found wherever they stand, by the fields that are opened on a tap", () => {

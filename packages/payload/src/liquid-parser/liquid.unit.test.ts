@@ -150,6 +150,8 @@ describe("filters of a language", () => {
     ["{{ '7' | number: 2 }}", "en", "7.00"],
     ["{{ at | date }}", "en", "Jan 31, 2030"],
     ["{{ at | date: 'long' }}", "de", "31. Januar 2030"],
+    ["{{ '2028-02-29' | date }}", "en", "Feb 29, 2028"],
+    ["{{ '2030-01-31T23:30:00.5' | date: 'short', time: 'short' }}", "de", "31.01.30, 23:30"],
     ["{{ at | date: 'short', time: 'short', zone: 'Asia/Tokyo' }}", "de", "31.01.30, 18:05"],
     ["{{ at | date: time: 'short', zone: 'America/New_York' }}", "en", "4:05 AM"],
   ])("%s in %s", (source, locale, shown) => {
@@ -165,7 +167,16 @@ describe("filters of a language", () => {
     ["{{ at | date: zone: '+02:00' }}", "it needs an IANA time zone"],
     ["{{ name | number }}", "the filter `number` cannot use `name`: it needs a number"],
     ["{{ price | number: 200 }}", "the filter `number` cannot use 200: it needs 0 to 100 decimal places"],
-    ["{{ price | currency: name }}", "the filter `currency` cannot use `name`: it needs a code such as EUR"],
+    [
+      "{{ price | currency: name }}",
+      "the filter `currency` cannot use `name`: it needs a code of ISO 4217 such as EUR",
+    ],
+    ["{{ price | currency: 'EUE' }}", 'the filter `currency` cannot use "EUE"'],
+    ["{{ '0x10' | number }}", 'the filter `number` cannot use "0x10"'],
+    ["{{ 'order 12' | date }}", 'cannot use "order 12": it needs a time such as 2030-01-31T09:00:00Z'],
+    ["{{ '2030-02-30' | date }}", 'cannot use "2030-02-30": it needs a time'],
+    ["{{ '2030' | date }}", 'cannot use "2030": it needs a time'],
+    ["{{ at | date: zone: 'BST' }}", 'cannot use "BST": it needs an IANA time zone'],
     ["{{ gap | plural: other: 'x' }}", "the filter `plural` cannot use `gap`: it needs a number"],
   ])("%s says what is wrong", (source, message) => {
     expect(() => render(source)).toThrow(message);

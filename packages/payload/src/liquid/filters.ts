@@ -99,8 +99,11 @@ export const valueName = (expression: LiquidExpression | undefined): string => {
 const refused = (filter: LiquidFilterName, needed: string, value: LiquidExpression | undefined): LiquidRenderError =>
   failed(`the filter \`${filter}\` cannot use ${valueName(value)}: it needs ${needed}`);
 
+/** `Number` also reads `0x10` and `0b1`. */
+const decimal = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/i;
+
 const numeric = ({ value, from, filter }: Call): number => {
-  const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+  const number = typeof value === "string" && decimal.test(value) ? Number(value) : value;
   if (typeof number === "number" && Number.isFinite(number)) return number;
   throw refused(filter, "a number", from);
 };
@@ -108,8 +111,19 @@ const numeric = ({ value, from, filter }: Call): number => {
 /** Clocks of every zone show a year of three or four digits. */
 const times = { first: Date.UTC(100, 0, 2), last: Date.UTC(9999, 11, 30) } as const;
 
+/** A day, or a time of a day: in UTC if it has no offset. */
+const timeForm = /^(\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i;
+
+/** `Date.parse` also reads `order 12`, as December 2001, and 30 February. */
+const parseTime = (text: string): number => {
+  const [, day, offset] = timeForm.exec(text) ?? [];
+  const begin = Date.parse(day ?? "");
+  if (Number.isNaN(begin) || !new Date(begin).toISOString().startsWith(`${day}T`)) return Number.NaN;
+  return Date.parse(offset === undefined && text !== day ? `${text}Z` : text);
+};
+
 const timeOf = ({ value, from }: Call): number => {
-  const at = new Date(typeof value === "number" ? value : textOf(value)).getTime();
+  const at = typeof value === "number" ? Math.trunc(value) : parseTime(textOf(value));
   if (typeof value !== "boolean" && at >= times.first && at <= times.last) return at;
   throw refused("date", "a time such as 2030-01-31T09:00:00Z", from);
 };
@@ -152,6 +166,12 @@ const dateOf = (call: Call): string => {
   if (timeStyle !== "full" && timeStyle !== "long") return text;
   const name = zoneName(locale, timeStyle, zone, at, wall - at);
   return text.replace(zoneName(locale, timeStyle, "UTC", at, 0), () => name);
+};
+
+let knownCurrencies: ReadonlySet<string> | undefined;
+const currencies = (): ReadonlySet<string> => {
+  knownCurrencies ??= new Set(Intl.supportedValuesOf("currency"));
+  return knownCurrencies;
 };
 
 type Call = {
@@ -198,7 +218,8 @@ const byName: Readonly<Record<LiquidFilterName, (call: Call) => Runtime>> = {
   currency: (call) => {
     const { args, given, locale } = call;
     const currency = textOf(args[0]).toUpperCase();
-    if (!/^[A-Z]{3}$/.test(currency)) throw refused("currency", "a code such as EUR", given.args[0]);
+    // A format takes any three letters, and shows them.
+    if (!currencies().has(currency)) throw refused("currency", "a code of ISO 4217 such as EUR", given.args[0]);
     const create = () => new Intl.NumberFormat(locale, { style: "currency", currency });
     return formatOf("currency", `${locale}/${currency}`, create).format(numeric(call));
   },

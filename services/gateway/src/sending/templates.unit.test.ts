@@ -75,7 +75,7 @@ test("every problem is named at once", () => {
   } catch (error) {
     if (!hasCode(error, "validation-failed")) throw error;
     expect(error.messages).toEqual([
-      "notification.title: the filter `currency` cannot use `c`: it needs a code such as EUR",
+      "notification.title: the filter `currency` cannot use `c`: it needs a code of ISO 4217 such as EUR",
       "notification.body: the filter `date` cannot use `c`: it needs a time such as 2030-01-31T09:00:00Z",
     ]);
   }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ActivityPush } from "../../activity-push.ts";
+import { isWholeUrl } from "../../links.ts";
 import { maxLocaleLength, readLocale } from "../../locale.ts";
 import { named, namedBody } from "../../named.ts";
 import { AppId } from "../../platforms.ts";
@@ -16,8 +17,8 @@ const LinkTo = z
   .string()
   .max(2048, "must be at most 2048 characters")
   .refine(
-    (link) => link.startsWith("/") || URL.canParse(link),
-    "must be an absolute URL or an in-app path such as /news/42",
+    (link) => link.startsWith("/") || isWholeUrl(link),
+    "must be an absolute URL without spaces, or an in-app path such as /news/42",
   )
   .meta({
     description:

@@ -1,11 +1,13 @@
 import { z } from "zod";
+import { isWholeUrl } from "../../links.ts";
 
 /** A text of a notification that may not be empty. */
 export const boundedText = (max: number) =>
   z.string().min(1, "may not be empty").max(max, `must be at most ${max} characters`);
 
 export const imageUrl = z
-  .url({ protocol: /^https$/, error: "must be an https URL" })
+  .url({ protocol: /^https$/, error: "must be an https URL", abort: true })
+  .refine(isWholeUrl, "must be an https URL without spaces")
   .max(2048, "must be at most 2048 characters");
 
 /** How much a notification may interrupt. */
