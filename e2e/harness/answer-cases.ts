@@ -1,5 +1,6 @@
 import type { Delivery, Platform } from "@herald/contracts";
 import type { Rule } from "@herald/simulators";
+import { expect } from "vitest";
 
 /** A provider's answer for one device, and the resulting state. */
 export type Case = {
@@ -31,6 +32,12 @@ const later = (platform: Platform, rule: Case["rule"], possibleRepeat = false): 
   requests: 2,
   device: "active",
 });
+/** Something answers in the provider's place. */
+const page = "<!DOCTYPE html><title>Sign in</title>";
+const foreign = (platform: Platform, rule: Case["rule"]): Case => {
+  const one = later(platform, rule);
+  return { ...one, becomes: { ...one.becomes, attempts: expect.any(Number) } };
+};
 /** The provider may have accepted the push. */
 const unknown = (platform: Platform, rule: Case["rule"]) => later(platform, rule, true);
 /** The provider did not process the push, so a resend cannot repeat it. */
@@ -91,12 +98,27 @@ export const aboutOneDevice: readonly Case[] = [
   rejected("web", { status: 401 }, "topic-mismatch"),
   rejected("web", { status: 403 }, "topic-mismatch"),
   rejected("web", { status: 413 }, "payload-too-large"),
-  rejected("web", { status: 301, headers: { location: "https://127.0.0.1/" } }, "endpoint-forbidden"),
+  rejected("web", { status: 301, headers: { location: "/elsewhere" } }, "endpoint-forbidden"),
   unregistered("web", { status: 404 }),
   unregistered("web", { status: 410 }),
   later("web", { status: 429 }),
   later("web", { status: 500 }),
   later("web", { status: 503 }),
+
+  foreign("ios", { status: 200, body: page }),
+  foreign("ios", { status: 403, body: page }),
+  foreign("ios", { status: 401, body: "" }),
+  foreign("ios", { status: 407, body: "" }),
+  foreign("ios", { status: 410, body: page }),
+  foreign("android", { status: 200, body: page }),
+  foreign("android", { status: 403, body: page }),
+  foreign("android", { status: 404, body: page }),
+  foreign("android", { status: 511, body: page }),
+  foreign("web", { status: 200, body: page }),
+  foreign("web", { status: 302, headers: { location: "https://127.0.0.1/login" } }),
+  foreign("web", { status: 403, body: page }),
+  foreign("web", { status: 404, body: page }),
+  foreign("web", { status: 407, body: "" }),
 
   ...platforms.flatMap((platform) => [
     unknown(platform, { hang: true }),

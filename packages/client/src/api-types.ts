@@ -1131,7 +1131,7 @@ export type ProviderView = {
 };
 
 export type ProviderProblem = {
-  /** One of certificate-untrusted, certificate-name, certificate-expired, tls-refused, no-http2, name-not-found, connection-refused, connection-timeout, credential-unproven; more may come */
+  /** One of certificate-untrusted, certificate-name, certificate-expired, tls-refused, no-http2, name-not-found, connection-refused, connection-timeout, not-the-provider, credential-unproven; more may come */
   reason: string;
   /** The server that was not reached */
   host?: string;

@@ -179,6 +179,8 @@ export const providerProblems = {
   "connection-refused":
     "Nothing listens there. Check `endpoint` in the provider's settings, and that the server is running.",
   "connection-timeout": "Nothing answers there. Check the firewall and the route from the machine that runs dispatch.",
+  "not-the-provider":
+    "Something answers in the provider's place, so no answer is believed. Check proxies and filters between dispatch and the provider, and `endpoint` in the provider's settings.",
   "credential-unproven":
     "The provider says that every device so far belongs to another app. Check that the credential is the app's.",
 } as const satisfies Record<string, string>;

@@ -81,7 +81,7 @@ export async function startApns(
           ? { ...failure(statusOf(refusal.reason), refusal.reason, common), problem: refusal.problem }
           : { status: 200, headers: common },
         scripted: (rule, status) => {
-          if (rule.body !== undefined) return { status, headers: common, reason: rule.reason };
+          if (rule.body !== undefined) return { status, headers: {}, reason: rule.reason };
           if (status === 200) return { status, headers: common };
           const reason = rule.reason ?? usualReason(status) ?? "InternalServerError";
           return failure(status, reason, common, status === 410 ? { timestamp: rule.timestamp ?? now() } : {});

@@ -106,7 +106,8 @@ const unlikeApple = (rule: Rule): { field: Field; message: string } | undefined 
  * Selects requests by `provider` (all when absent; `fcm-token` is Google's token endpoint, whose tokens are the accounts' e-mail
  * addresses), `tokenPrefix` (Web Push: of the endpoint or of its last part), a `share` of them (0..1, drawn from the seed), and the
  * first `times`.
- * Answers them, if they are valid, with `status` and `reason`, `headers`, `timestamp` (ms, APNs 410) or a raw `body`, after `delayMs`; or
+ * Answers them, if they are valid, with `status` and `reason`, `headers`, `timestamp` (ms, APNs 410) or a raw `body`, after `delayMs` (APNs
+ * sends a raw body without Apple's own headers, as something in its place would); or
  * with `rst` (an RFC 9113 code or its name), `closeSocket`, or `hang` (never an answer). With a `status`, `rst` and `closeSocket` break
  * the answer in the middle.
  * Connections: `goaway: n` sends GOAWAY after every n streams and names the last of them as the last one processed; `oneStreamStart`

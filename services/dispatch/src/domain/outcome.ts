@@ -1,6 +1,6 @@
 import type { DeliveryReason, ProviderProblemReason } from "@herald/contracts";
 
-/** Why a server was not reached. `detail` explains it to a person, and says what to check. */
+/** Why a server was not reached, or who answers in its place. `detail` explains it to a person, and says what to check. */
 export type ConnectionProblem = {
   readonly reason: ProviderProblemReason;
   readonly host: string;
@@ -24,11 +24,14 @@ export type Outcome =
       readonly notSent?: true | undefined;
       readonly tokenMismatch?: true | undefined;
     }
-  /** The provider refuses the credential for every device, so it is paused. A device's own choices must never cause this. */
-  | { readonly kind: "misconfigured"; readonly providerReason: string }
   /**
-   * `limit`: the provider works, but got too many requests from this sender or for this device. Without `limit`, the provider fails
-   * or was not reached. `retryAfterMs` holds for this device; with `limit: "sender"`, for the whole server.
+   * The provider refuses the credential for every device. A device's own choices must never cause this. `detail`: what it says beside its
+   * code, printable and short.
+   */
+  | { readonly kind: "misconfigured"; readonly providerReason: string; readonly detail?: string | undefined }
+  /**
+   * `limit`: the provider works, but got too many requests from this sender, or what it says is about this device alone. Without `limit`,
+   * the provider fails or was not reached. `retryAfterMs` holds for this device; with `limit: "sender"`, for the whole server.
    */
   | ({
       readonly kind: "deferred";
@@ -40,7 +43,9 @@ export type Outcome =
   | ({ readonly kind: "unknown"; readonly providerReason: string } & Unanswered);
 
 type Unanswered = {
-  /** Why there was no connection. */
+  /** The provider certainly did not process the push. */
+  readonly unprocessed?: true | undefined;
+  /** Why the provider was not reached. */
   readonly problem?: ConnectionProblem | undefined;
   /** The outcome is from a second server, tried after the device's own server. The device's own server works. */
   readonly elsewhere?: true | undefined;

@@ -62,6 +62,29 @@ const maxUtf8Bytes = 3;
 
 const maxReasonLength = 120;
 
+/** Whether an answer is a web page: made for a person by a proxy, a filter or a captive portal. */
+export const isPage = ({ headers, body }: ProviderAnswer): boolean =>
+  /^\s*(text\/html|application\/xhtml)/i.test(headers["content-type"] ?? "") ||
+  /^\s*<(!doctype\s+html|html)\b/i.test(body);
+
+/**
+ * An answer without the provider's own form: something between dispatch and the provider gave it, so the push is sent again later.
+ * `origin`: of the provider.
+ */
+export const notTheProvider = (answer: ProviderAnswer, origin: string): Extract<Outcome, { kind: "deferred" }> => {
+  const reason = "not-the-provider";
+  const { host } = new URL(origin);
+  const what = `HTTP ${answer.status}${isPage(answer) ? " with a web page" : ""}`;
+  const detail = `${what} is no answer of ${host}. ${providerProblems[reason]}`;
+  return { kind: "deferred", providerReason: detail, problem: { reason, host, detail }, unprocessed: true };
+};
+
+/** A captive portal gives it, and no provider. */
+const networkLogin = 511;
+
+/** Whether a status says only that the server fails: then a body of any form, or none, is from the provider's own front end. */
+export const isFailure = (status: number): boolean => status >= 500 && status !== networkLogin;
+
 /** The outcome without a response: `deferred` if the push never reached the provider at `origin`, `unknown` if it may have. */
 export const unanswered = (answer: Exclude<TransportAnswer, ProviderAnswer>, origin: string): Outcome => {
   if (answer.kind === "unknown") return { kind: "unknown", providerReason: shown(answer.reason) };
@@ -93,11 +116,14 @@ export function outcomeOfStatus(status: number, providerReason: string, retryAft
 }
 
 /** The provider's error code if it is well-formed, otherwise the HTTP status. Malformed codes are not stored. */
-export const wordOr = (word: unknown, status: number): string =>
-  typeof word === "string" && /^[A-Za-z][A-Za-z0-9_-]{0,63}$/.test(word) ? word : `HTTP ${status}`;
+export const wordOr = (word: unknown, status: number): string => (isWord(word) ? word : `HTTP ${status}`);
+
+export const isWord = (word: unknown): word is string =>
+  typeof word === "string" && /^[A-Za-z][A-Za-z0-9_-]{0,63}$/.test(word);
 
 /** Shortens a reason and removes unprintable characters, so that it can be stored and shown. */
-export const shown = (reason: string): string => reason.replace(/[^\x20-\x7e]/g, "?").slice(0, maxReasonLength);
+export const shown = (reason: string, max = maxReasonLength): string =>
+  reason.replace(/[^\x20-\x7e]/g, "?").slice(0, max);
 
 /** Parses a body as a JSON object; `{}` for any other body. */
 export function parseObject(body: string): Readonly<Record<string, unknown>> {

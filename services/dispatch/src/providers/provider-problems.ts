@@ -40,7 +40,11 @@ export const createProviderProblems = (deps: Deps) => {
     loggedAt = at;
     logged = true;
     const what =
-      reason === "credential-unproven" ? "the credential may be another app's" : "the provider cannot be reached";
+      reason === "credential-unproven"
+        ? "the credential may be another app's"
+        : reason === "not-the-provider"
+          ? "something answers in the provider's place"
+          : "the provider cannot be reached";
     log.warn({ projectId, provider, host, reason, detail }, what);
   };
 

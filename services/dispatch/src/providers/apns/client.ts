@@ -7,7 +7,7 @@ import { SignJWT } from "jose";
 import { apnsId } from "../../domain/batch.ts";
 import { acceptedOutcome, bytesAbove, type Outcome, tokenMismatch, tooLarge, unanswered } from "../outcome.ts";
 import { apnsExpiration, type ClientDeps, type ProviderClient, storedUntil } from "../provider-client.ts";
-import { apnsOutcome } from "./outcome.ts";
+import { apnsOutcome, isAccepted } from "./outcome.ts";
 
 type SigningKey = { readonly key_id: string; readonly team_id: string; readonly private_key: string };
 
@@ -140,7 +140,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
   }
 
   function classify(answer: TransportAnswer, environment: ApnsEnvironment): Outcome {
-    if (answer.kind === "answered") return apnsOutcome(answer, now());
+    if (answer.kind === "answered") return apnsOutcome(answer, now(), originOf(environment));
     if (certificate !== undefined && certificateRefused.test(answer.reason))
       return { kind: "misconfigured", providerReason: answer.reason };
     return unanswered(answer, originOf(environment));
@@ -216,7 +216,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
         /** Nearly every push ends here. Not async, because each nested async function would cost another promise per push. */
         const send = (authorization: string | undefined): Promise<Outcome> =>
           post(environment, authorization).then((answer) =>
-            answer.kind === "answered" && answer.status === 200
+            answer.kind === "answered" && isAccepted(answer)
               ? acceptedOutcome
               : retryOtherEnvironment(post, environment, authorization, answer).then((outcome) =>
                   app + topicEnding !== bundle_id && isAboutTopic(outcome)

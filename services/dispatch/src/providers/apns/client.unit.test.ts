@@ -210,8 +210,9 @@ describe("answers", () => {
       { provider: "apns", tokenPrefix: "02", status: 400, reason: "DeviceTokenNotForTopic" },
       { provider: "apns", tokenPrefix: "03", status: 403, reason: "InvalidProviderToken" },
       { provider: "apns", tokenPrefix: "04", status: 429, reason: "TooManyRequests", headers: { "retry-after": "30" } },
-      { provider: "apns", tokenPrefix: "05", status: 500, body: "<html>" },
+      { provider: "apns", tokenPrefix: "05", status: 500, body: "" },
       { provider: "apns", tokenPrefix: "06", rst: "INTERNAL_ERROR" },
+      { provider: "apns", tokenPrefix: "07", status: 200, body: "<html>Sign in</html>" },
     ]);
     const client = connect(custom(simulators));
     const outcome = (first: string) => send(client, push({ token: token(first) }));
@@ -225,6 +226,7 @@ describe("answers", () => {
     expect(await outcome("04")).toMatchObject({ kind: "deferred", retryAfterMs: 30_000 });
     expect(await outcome("05")).toMatchObject({ kind: "deferred", providerReason: "HTTP 500" });
     expect(await outcome("06")).toMatchObject({ kind: "unknown" });
+    expect(await outcome("07")).toMatchObject({ kind: "deferred", problem: { reason: "not-the-provider" } });
   });
 
   it("are deferred when the provider does not answer", async () => {

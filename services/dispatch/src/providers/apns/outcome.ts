@@ -1,6 +1,10 @@
 import { parseRetryAfter } from "@herald/kit";
 import {
   acceptedOutcome,
+  isFailure,
+  isPage,
+  isWord,
+  notTheProvider,
   type Outcome,
   outcomeOfStatus,
   type ProviderAnswer,
@@ -62,10 +66,18 @@ const verdicts = new Map<string, Verdict>(
   ),
 );
 
-/** Classifies any response, even one that Apple would never send. `now`: when it arrived. */
-export function apnsOutcome({ status, headers, body }: ProviderAnswer, now: Date): Outcome {
-  if (status === 200) return acceptedOutcome;
+/** Whether Apple accepted the push. Each of its answers has this header. */
+export const isAccepted = ({ status, headers }: ProviderAnswer): boolean =>
+  status === 200 && headers["apns-id"] !== undefined;
+
+/** Classifies any response, even one that Apple would never send. `now`: when it arrived. `origin`: of the host that was asked. */
+export function apnsOutcome(given: ProviderAnswer, now: Date, origin: string): Outcome {
+  if (isAccepted(given)) return acceptedOutcome;
+  const { status, headers, body } = given;
   const answer = parseObject(body);
+  // Every error of Apple is JSON with a reason, but one that is about to fail may have lost its body.
+  const isApples = status !== 200 && (isWord(answer.reason) || (isFailure(status) && !isPage(given)));
+  if (!isApples) return notTheProvider(given, origin);
   const providerReason = wordOr(answer.reason, status);
   const wait = parseRetryAfter(headers["retry-after"], now);
   const verdict = verdicts.get(`${status} ${providerReason}`);

@@ -4,6 +4,7 @@ import type { ProviderAnswer } from "../outcome.ts";
 import { apnsOutcome, apnsReasons } from "./outcome.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
+const origin = "https://api.push.apple.com";
 const answer = (status: number, body: unknown = "", headers: Record<string, string> = {}): ProviderAnswer => ({
   kind: "answered",
   status,
@@ -14,7 +15,7 @@ const answer = (status: number, body: unknown = "", headers: Record<string, stri
 test("every documented answer has its outcome", () => {
   const outcomes = Object.entries(apnsReasons).flatMap(([status, reasons]) =>
     Object.keys(reasons).map((reason) => {
-      const outcome = apnsOutcome(answer(Number(status), { reason }), now);
+      const outcome = apnsOutcome(answer(Number(status), { reason }), now, origin);
       expect(outcome).toMatchObject({ providerReason: reason });
       return `${status} ${reason}: ${outcome.kind}${outcome.kind === "rejected" ? ` ${outcome.reason}` : ""}`;
     }),
@@ -56,13 +57,45 @@ test("every documented answer has its outcome", () => {
   ]);
 });
 
-test("200 is accepted, whatever its body is", () => {
-  expect(apnsOutcome(answer(200), now)).toEqual({ kind: "accepted" });
-  expect(apnsOutcome(answer(200, { reason: "Unregistered" }), now)).toEqual({ kind: "accepted" });
+test("200 with Apple's header is accepted, whatever its body is", () => {
+  const headers = { "apns-id": "1" };
+  expect(apnsOutcome(answer(200, "", headers), now, origin)).toEqual({ kind: "accepted" });
+  expect(apnsOutcome(answer(200, { reason: "Unregistered" }, headers), now, origin)).toEqual({ kind: "accepted" });
+});
+
+const page = "<!DOCTYPE html><title>Blocked</title>";
+test.each([
+  ...[200, 201, 204, 302, 400, 401, 403, 404, 407, 410, 413, 429, 451, 502, 511].map(
+    (status) => [status, page] as const,
+  ),
+  ...[200, 401, 403, 404, 407, 410, 413, 429, 511].map((status) => [status, ""] as const),
+  [403, { message: "Blocked" }] as const,
+  [200, { reason: "Unregistered" }] as const,
+])("%i with %j is not from Apple: the push waits", (status, body) => {
+  expect(apnsOutcome(answer(status, body, { "retry-after": "86400" }), now, origin)).toEqual({
+    kind: "deferred",
+    providerReason: expect.stringContaining(
+      "is no answer of api.push.apple.com. Something answers in the provider's place",
+    ),
+    problem: {
+      reason: "not-the-provider",
+      host: "api.push.apple.com",
+      detail: expect.stringContaining(`HTTP ${status}`),
+    },
+    unprocessed: true,
+  });
+});
+
+test("a 5xx that lost its body is a failure of Apple", () => {
+  for (const status of [500, 503])
+    expect(apnsOutcome(answer(status), now, origin)).toMatchObject({
+      kind: "deferred",
+      providerReason: `HTTP ${status}`,
+    });
 });
 
 describe("410", () => {
-  const at = (body: unknown) => apnsOutcome(answer(410, body), now);
+  const at = (body: unknown) => apnsOutcome(answer(410, body), now, origin);
   it("carries Apple's time", () => {
     expect(at({ reason: "Unregistered", timestamp: 1_700_000_000_123 })).toEqual({
       kind: "unregistered",
@@ -81,14 +114,14 @@ describe("410", () => {
       });
     },
   );
-  it("is unregistered also without a reason", () => {
-    expect(at("")).toEqual({ kind: "unregistered", at: undefined, providerReason: "HTTP 410" });
+  it("is unregistered also with a reason that Apple never gave", () => {
+    expect(at({ reason: "Novelty" })).toEqual({ kind: "unregistered", at: undefined, providerReason: "Novelty" });
   });
 });
 
 test("waits for Retry-After, and a minute for a token that changed too often", () => {
   const wait = (status: number, reason: string, headers: Record<string, string> = {}) =>
-    apnsOutcome(answer(status, { reason }, headers), now);
+    apnsOutcome(answer(status, { reason }, headers), now, origin);
   expect(wait(429, "TooManyRequests", { "retry-after": "30" })).toMatchObject({ retryAfterMs: 30_000 });
   expect(wait(503, "Shutdown", { "retry-after": "Sun, 01 Mar 2026 12:02:00 GMT" })).toMatchObject({
     retryAfterMs: 120_000,
@@ -118,14 +151,12 @@ test.each([
   [600, "unknown"],
   [999, "unknown"],
 ])("%i with a reason that Apple never gave is %s", (status, kind) => {
-  expect(apnsOutcome(answer(status, { reason: "Novelty" }), now)).toMatchObject({ kind, providerReason: "Novelty" });
+  expect(apnsOutcome(answer(status, { reason: "Novelty" }), now, origin)).toMatchObject({
+    kind,
+    providerReason: "Novelty",
+  });
   // A known reason with another status is not in the table either.
-  expect(apnsOutcome(answer(status, { reason: "Unregistered" }), now).kind).toBe(kind);
-});
-
-test("413 and 429 without a body keep their meaning", () => {
-  expect(apnsOutcome(answer(413), now)).toMatchObject({ reason: "payload-too-large", providerReason: "HTTP 413" });
-  expect(apnsOutcome(answer(429, "", { "retry-after": "7" }), now)).toMatchObject({ retryAfterMs: 7_000 });
+  expect(apnsOutcome(answer(status, { reason: "Unregistered" }), now, origin).kind).toBe(kind);
 });
 
 test("classifies anything, with a reason that is fit to keep", () => {
@@ -151,9 +182,11 @@ test("classifies anything, with a reason that is fit to keep", () => {
         const outcome = apnsOutcome(
           { kind: "answered", status, headers: { ...headers, "retry-after": retryAfter }, body: text },
           now,
+          origin,
         );
         expect(kinds).toContain(outcome.kind);
-        if (outcome.kind !== "accepted") expect(outcome.providerReason).toMatch(/^[A-Za-z][A-Za-z0-9_ -]{0,63}$/);
+        if (outcome.kind !== "accepted" && !("problem" in outcome))
+          expect(outcome.providerReason).toMatch(/^[A-Za-z][A-Za-z0-9_ -]{0,63}$/);
         if (outcome.kind === "deferred" && outcome.retryAfterMs !== undefined) {
           expect(outcome.retryAfterMs).toBeGreaterThanOrEqual(0);
           expect(outcome.retryAfterMs).toBeLessThanOrEqual(86_400_000);

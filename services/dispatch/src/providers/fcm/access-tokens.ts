@@ -1,7 +1,16 @@
 import { createPrivateKey } from "node:crypto";
 import type { Transport } from "@herald/http2-client";
 import { SignJWT } from "jose";
-import { type Outcome, parseObject, shown, unanswered, wordOr } from "../outcome.ts";
+import {
+  isFailure,
+  isWord,
+  notTheProvider,
+  type Outcome,
+  type ProviderAnswer,
+  parseObject,
+  shown,
+  unanswered,
+} from "../outcome.ts";
 import type { ServiceAccount } from "./settings.ts";
 
 /** A header value, or the outcome of a push when there is none. */
@@ -44,9 +53,9 @@ export const createAccessTokens = (
     });
     if (answer.kind !== "answered")
       return unanswered({ kind: "unprocessed", reason: `no access token: ${answer.reason}` }, origin);
-    const { access_token: token, expires_in: seconds, error } = parseObject(answer.body);
-    if (answer.status !== 200) return outcomeOfRefusal(answer.status, error);
-    if (typeof token !== "string" || !/^[\x21-\x7e]+$/.test(token)) throw new Error("the token endpoint gave no token");
+    const { access_token: token, expires_in: seconds } = parseObject(answer.body);
+    if (answer.status !== 200) return outcomeOfRefusal(answer, origin);
+    if (typeof token !== "string" || !/^[\x21-\x7e]+$/.test(token)) return notTheProvider(answer, origin);
     return { token, lifetimeMs: Number(seconds) * 1_000 || 0 };
   };
 
@@ -91,9 +100,21 @@ export const createAccessTokens = (
   };
 };
 
-/** A 4xx, usually 400 or 401, means that Google refuses the key. 408, 429 and any other failure are temporary. */
-const outcomeOfRefusal = (status: number, error: unknown): Outcome => {
-  const providerReason = wordOr(error, status);
-  const refused = status >= 400 && status < 500 && status !== 408 && status !== 429;
-  return { kind: refused ? "misconfigured" : "deferred", providerReason };
+/** Errors of OAuth that Google gives with a 4xx when it is itself at fault. */
+const temporary: ReadonlySet<string> = new Set(["internal_failure", "server_error", "temporarily_unavailable"]);
+/** Google's longest description has 117 characters. */
+const maxDescriptionLength = 200;
+
+/** A 4xx with OAuth's `error`, usually 400 or 401, means that Google refuses the key. 408, 429 and any other failure are temporary. */
+const outcomeOfRefusal = (answer: ProviderAnswer, origin: string): Outcome => {
+  const { status, body } = answer;
+  const { error, error_description: description } = parseObject(body);
+  if (!isWord(error))
+    return isFailure(status)
+      ? { kind: "deferred", providerReason: `no access token: HTTP ${status}` }
+      : notTheProvider(answer, origin);
+  const refused = status >= 400 && status < 500 && status !== 408 && status !== 429 && !temporary.has(error);
+  if (!refused) return { kind: "deferred", providerReason: error };
+  const detail = typeof description === "string" ? shown(description, maxDescriptionLength) : "";
+  return { kind: "misconfigured", providerReason: error, ...(detail !== "" && { detail }) };
 };

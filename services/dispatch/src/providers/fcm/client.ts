@@ -33,7 +33,7 @@ export function createFcmClient({ settings, createTransport, now }: ClientDeps<F
   const post = (authorization: string, body: string): Promise<TransportAnswer> =>
     transport.send({ path, headers: { authorization, "content-type": "application/json" }, body });
   const classify = (answer: TransportAnswer): Outcome =>
-    answer.kind === "answered" ? fcmOutcome(answer, now()) : unanswered(answer, origin);
+    answer.kind === "answered" ? fcmOutcome(answer, now(), origin) : unanswered(answer, origin);
 
   return {
     prepare: (message) => {

@@ -196,8 +196,39 @@ describe("access tokens", () => {
       private_key: other.export({ type: "pkcs8", format: "pem" }).toString(),
     });
     const outcomes = await Promise.all([1, 2, 3].map(() => send(client, push("a"))));
-    expect(outcomes).toEqual(Array(3).fill({ kind: "misconfigured", providerReason: "invalid_grant" }));
+    const refused = { kind: "misconfigured", providerReason: "invalid_grant", detail: "Invalid JWT Signature." };
+    expect(outcomes).toEqual(Array(3).fill(refused));
     expect(simulators.pushes()).toEqual([]);
+  });
+
+  it.each([
+    [403, "<html>Blocked</html>"],
+    [401, ""],
+    [407, ""],
+    [511, ""],
+    [200, "<html>Sign in</html>"],
+    [200, JSON.stringify({ token: "another form" })],
+    [400, JSON.stringify({ message: "Blocked" })],
+  ])("%i with %j is not from Google: the push waits", async (status, body) => {
+    const simulators = await simulate();
+    simulators.script([{ provider: "fcm-token", status, body }]);
+    const { host } = new URL(simulators.fcm.url);
+    expect(await send(connect(simulators), push("a"))).toMatchObject({
+      kind: "deferred",
+      problem: { reason: "not-the-provider", host },
+      unprocessed: true,
+    });
+    expect(simulators.pushes()).toEqual([]);
+  });
+
+  it("that Google itself fails to make defer the push, also with a 4xx", async () => {
+    const simulators = await simulate();
+    const body = JSON.stringify({ error: "internal_failure", error_description: "Try later." });
+    simulators.script([{ provider: "fcm-token", status: 400, body }]);
+    expect(await send(connect(simulators), push("a"))).toEqual({
+      kind: "deferred",
+      providerReason: "internal_failure",
+    });
   });
 
   it("whose server cannot be reached defer the push, with the host and the reason", async () => {

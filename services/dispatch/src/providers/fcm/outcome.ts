@@ -1,6 +1,9 @@
+import { isObject } from "@herald/contracts";
 import { parseRetryAfter } from "@herald/kit";
 import {
   acceptedOutcome,
+  isFailure,
+  notTheProvider,
   type Outcome,
   outcomeOfStatus,
   type ProviderAnswer,
@@ -46,17 +49,24 @@ const verdicts = new Map<string, Verdict>(Object.entries(fcmErrors));
 /** Google asks senders to wait 60 seconds after a 429 without Retry-After: quotas are counted per minute. */
 const quotaPauseMs = 60_000;
 
-/** Classifies any response, even one that Google would never send. `now`: when it arrived. */
-export function fcmOutcome({ status, headers, body }: ProviderAnswer, now: Date): Outcome {
-  if (status === 200) return acceptedAs(parseObject(body).name);
-  const error = errorOf(body);
+/** Google's longest advice has an address to follow. */
+const maxDetailLength = 300;
+
+/** Classifies any response, even one that Google would never send. `now`: when it arrived. `origin`: of the host that was asked. */
+export function fcmOutcome(answer: ProviderAnswer, now: Date, origin: string): Outcome {
+  const { status, headers, body } = answer;
+  const parsed = parseObject(body);
+  if (status === 200 && typeof parsed.name === "string") return acceptedAs(parsed.name);
+  // Every error of FCM is JSON with `error`; where it fails, Google's front end may give a page.
+  if (status === 200 || !(isObject(parsed.error) || isFailure(status))) return notTheProvider(answer, origin);
+  const error = errorOf(parsed.error);
   const providerReason = wordOr(error.word, status);
   const pause = parseRetryAfter(headers["retry-after"], now) ?? (status === 429 ? quotaPauseMs : undefined);
   switch (verdicts.get(`${status} ${providerReason}`)) {
     case "unregistered":
       return { kind: "unregistered", providerReason };
     case "misconfigured":
-      return { kind: "misconfigured", providerReason };
+      return refused(providerReason, error);
     case "another-app":
       return tokenMismatch("topic-mismatch", providerReason);
     case "another-kind":
@@ -73,19 +83,25 @@ export function fcmOutcome({ status, headers, body }: ProviderAnswer, now: Date)
       const words = reason === "payload-invalid" ? [providerReason, ...error.fields] : [providerReason];
       return { kind: "rejected", reason, providerReason: shown(words.join(" ")) };
     }
-    default:
-      return outcomeOfStatus(status, providerReason, pause);
+    default: {
+      const outcome = outcomeOfStatus(status, providerReason, pause);
+      return outcome.kind === "misconfigured" ? refused(providerReason, error) : outcome;
+    }
   }
 }
 
-/** FCM's message id has the form `projects/<project>/messages/<id>`. */
-const acceptedAs = (name: unknown): Outcome =>
-  typeof name === "string" && /^projects\/[\x21-\x7e]{1,200}$/.test(name)
-    ? { kind: "accepted", providerId: name }
-    : acceptedOutcome;
+/** Google says in words what lacks, such as an API that is not enabled. */
+const refused = (providerReason: string, { message }: FcmError): Outcome => {
+  const detail = shown(message.trim(), maxDetailLength);
+  return { kind: "misconfigured", providerReason, ...(detail !== "" && { detail }) };
+};
 
-function errorOf(body: string) {
-  const error = objectOr(parseObject(body).error);
+/** FCM's message id has the form `projects/<project>/messages/<id>`. */
+const acceptedAs = (name: string): Outcome =>
+  /^projects\/[\x21-\x7e]{1,200}$/.test(name) ? { kind: "accepted", providerId: name } : acceptedOutcome;
+
+function errorOf(given: unknown) {
+  const error = objectOr(given);
   const details = arrayOr(error.details).map(objectOr);
   const detail = (type: string, field: string) =>
     details.find((each) => textOr(each["@type"]).endsWith(type) && each[field] !== undefined)?.[field];

@@ -4,6 +4,7 @@ import type { ProviderAnswer } from "../outcome.ts";
 import { fcmErrors, fcmOutcome } from "./outcome.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
+const origin = "https://fcm.googleapis.com";
 const fcmErrorType = "type.googleapis.com/google.firebase.fcm.v1.FcmError";
 
 const answer = (status: number, body: unknown, headers: Record<string, string> = {}): ProviderAnswer => ({
@@ -19,7 +20,7 @@ const failed = (status: number, code: string, extra: readonly object[] = [], mes
 test("every documented error has its outcome", () => {
   const outcomes = Object.keys(fcmErrors).map((pair) => {
     const [status, code] = pair.split(" ") as [string, string];
-    const outcome = fcmOutcome(answer(Number(status), failed(Number(status), code)), now);
+    const outcome = fcmOutcome(answer(Number(status), failed(Number(status), code)), now, origin);
     expect(outcome).toMatchObject({ providerReason: code });
     return `${pair}: ${outcome.kind}${outcome.kind === "rejected" ? ` ${outcome.reason}` : ""}`;
   });
@@ -44,9 +45,46 @@ test("every documented error has its outcome", () => {
 
 test("200 is accepted, with the message's name where there is one", () => {
   const name = "projects/demo/messages/0:1500415314455276%31bd1c9631bd1c96";
-  expect(fcmOutcome(answer(200, { name }), now)).toEqual({ kind: "accepted", providerId: name });
-  for (const body of ["", "{}", { name: 5 }, { name: "projects/a b" }, "[]"])
-    expect(fcmOutcome(answer(200, body), now)).toEqual({ kind: "accepted" });
+  expect(fcmOutcome(answer(200, { name }), now, origin)).toEqual({ kind: "accepted", providerId: name });
+  expect(fcmOutcome(answer(200, { name: "projects/a b" }), now, origin)).toEqual({ kind: "accepted" });
+});
+
+test.each([
+  ...["", "{}", "[]", { name: 5 }, "<html>Sign in</html>"].map((body) => [200, body] as const),
+  ...[201, 204, 302, 400, 401, 403, 404, 407, 410, 413, 429, 451, 511].map((status) => [status, "<html>"] as const),
+  ...[401, 403, 404, 407].map((status) => [status, ""] as const),
+  [403, { message: "Blocked" }] as const,
+  [403, { error: "Blocked" }] as const,
+])("%i with %j is not from FCM: the push waits", (status, body) => {
+  expect(fcmOutcome(answer(status, body, { "retry-after": "86400" }), now, origin)).toEqual({
+    kind: "deferred",
+    providerReason: expect.stringContaining(
+      "is no answer of fcm.googleapis.com. Something answers in the provider's place",
+    ),
+    problem: {
+      reason: "not-the-provider",
+      host: "fcm.googleapis.com",
+      detail: expect.stringContaining(`HTTP ${status}`),
+    },
+    unprocessed: true,
+  });
+});
+
+test("a page of Google's front end with a 5xx is a failure of FCM", () => {
+  for (const status of [500, 502, 503])
+    expect(fcmOutcome(answer(status, "<html>"), now, origin)).toEqual({
+      kind: "deferred",
+      providerReason: `HTTP ${status}`,
+    });
+});
+
+test("a refused credential keeps Google's words, short and printable", () => {
+  const words = "Firebase Cloud Messaging API has not been used in project 7 before or it is disabled.";
+  const told = (message: unknown) =>
+    fcmOutcome(answer(403, { error: { status: "PERMISSION_DENIED", message } }), now, origin);
+  expect(told(words)).toEqual({ kind: "misconfigured", providerReason: "PERMISSION_DENIED", detail: words });
+  expect(told("\u0007é".repeat(400))).toMatchObject({ detail: "?".repeat(300) });
+  expect(told("")).toEqual({ kind: "misconfigured", providerReason: "PERMISSION_DENIED" });
 });
 
 describe("INVALID_ARGUMENT", () => {
@@ -66,7 +104,7 @@ describe("INVALID_ARGUMENT", () => {
     ["nothing that is said", failed(400, "INVALID_ARGUMENT"), "payload-invalid"],
     ["only Google's status", { error: { status: "INVALID_ARGUMENT" } }, "payload-invalid"],
   ])("is about %s: rejected, and never a dead device", (_, body, reason) => {
-    expect(fcmOutcome(answer(400, body), now)).toEqual({
+    expect(fcmOutcome(answer(400, body), now, origin)).toEqual({
       kind: "rejected",
       reason,
       providerReason: "INVALID_ARGUMENT",
@@ -74,7 +112,7 @@ describe("INVALID_ARGUMENT", () => {
   });
   it("names the fields of the payload that FCM refuses, not their values", () => {
     const words = violation("message.data[0].value", "Invalid value at 'message.data[0].value': secret");
-    expect(fcmOutcome(answer(400, failed(400, "INVALID_ARGUMENT", [words])), now)).toEqual({
+    expect(fcmOutcome(answer(400, failed(400, "INVALID_ARGUMENT", [words])), now, origin)).toEqual({
       kind: "rejected",
       reason: "payload-invalid",
       providerReason: "INVALID_ARGUMENT message.data[0].value",
@@ -84,22 +122,20 @@ describe("INVALID_ARGUMENT", () => {
 
 test("waits for Retry-After, and a minute for a quota without it", () => {
   const wait = (status: number, code: string, headers: Record<string, string> = {}) =>
-    fcmOutcome(answer(status, failed(status, code), headers), now);
+    fcmOutcome(answer(status, failed(status, code), headers), now, origin);
   expect(wait(429, "QUOTA_EXCEEDED")).toMatchObject({ kind: "deferred", retryAfterMs: 60_000 });
   expect(wait(429, "QUOTA_EXCEEDED", { "retry-after": "7" })).toMatchObject({ retryAfterMs: 7_000 });
-  expect(fcmOutcome(answer(429, "busy"), now)).toMatchObject({ kind: "deferred", retryAfterMs: 60_000 });
   expect(wait(503, "UNAVAILABLE", { "retry-after": "90" })).toMatchObject({ retryAfterMs: 90_000 });
   expect(wait(503, "UNAVAILABLE")).toMatchObject({ kind: "deferred", retryAfterMs: undefined });
 });
 
 test("a quota is the sender's, unless Google names the device; other errors are not a quota", () => {
   const limit = (status: number, body: unknown) => {
-    const outcome = fcmOutcome(answer(status, body), now);
+    const outcome = fcmOutcome(answer(status, body), now, origin);
     return outcome.kind === "deferred" ? outcome.limit : outcome.kind;
   };
   const quota = (violations: unknown) => ({ "@type": "type.googleapis.com/google.rpc.QuotaFailure", violations });
   expect(limit(429, failed(429, "QUOTA_EXCEEDED"))).toBe("sender");
-  expect(limit(429, "busy")).toBe("sender");
   expect(limit(429, failed(429, "QUOTA_EXCEEDED", [], "Device message rate exceeded"))).toBe("device");
   expect(limit(429, failed(429, "QUOTA_EXCEEDED", [quota([{ subject: "device:abc" }])]))).toBe("device");
   expect(
@@ -111,10 +147,12 @@ test("a quota is the sender's, unless Google names the device; other errors are 
 
 test("FCM's code is preferred to Google's reason, and that to its status", () => {
   const info = { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "ACCESS_TOKEN_EXPIRED" };
-  expect(fcmOutcome(answer(401, { error: { status: "UNAUTHENTICATED", details: [info] } }), now)).toMatchObject({
-    providerReason: "ACCESS_TOKEN_EXPIRED",
-  });
-  expect(fcmOutcome(answer(401, { error: { status: "UNAUTHENTICATED" } }), now)).toMatchObject({
+  expect(fcmOutcome(answer(401, { error: { status: "UNAUTHENTICATED", details: [info] } }), now, origin)).toMatchObject(
+    {
+      providerReason: "ACCESS_TOKEN_EXPIRED",
+    },
+  );
+  expect(fcmOutcome(answer(401, { error: { status: "UNAUTHENTICATED" } }), now, origin)).toMatchObject({
     providerReason: "UNAUTHENTICATED",
   });
 });
@@ -125,18 +163,17 @@ test.each([
 ])("what %s says through FCM is about the token, with FCM's own code beside it or without", (type, fields) => {
   const details = [{ "@type": `type.googleapis.com/google.firebase.fcm.v1.${type}`, ...fields }];
   const error = { status: "UNAUTHENTICATED", details };
-  expect(fcmOutcome(answer(401, { error }), now)).toEqual({
+  expect(fcmOutcome(answer(401, { error }), now, origin)).toEqual({
     ...{ kind: "rejected", reason: "token-kind-mismatch", tokenMismatch: true },
     providerReason: "THIRD_PARTY_AUTH_ERROR",
   });
 });
 
 test("a device is unregistered only by FCM's own error code, not by another 404", () => {
-  expect(fcmOutcome(answer(404, "<html>"), now)).toMatchObject({ kind: "rejected", reason: "provider-rejected" });
   const unknown = { error: { status: "NOT_FOUND", message: "Requested entity was not found." } };
-  expect(fcmOutcome(answer(404, unknown), now)).toMatchObject({ kind: "rejected", reason: "token-invalid" });
-  expect(fcmOutcome(answer(500, failed(500, "UNREGISTERED")), now).kind).toBe("deferred");
-  expect(fcmOutcome(answer(410, failed(410, "UNREGISTERED")), now).kind).toBe("rejected");
+  expect(fcmOutcome(answer(404, unknown), now, origin)).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+  expect(fcmOutcome(answer(500, failed(500, "UNREGISTERED")), now, origin).kind).toBe("deferred");
+  expect(fcmOutcome(answer(410, failed(410, "UNREGISTERED")), now, origin).kind).toBe("rejected");
 });
 
 test("is not misled by fields that are no text", () => {
@@ -146,7 +183,10 @@ test("is not misled by fields that are no text", () => {
     { "@type": "google.rpc.BadRequest", fieldViolations: [trap, null] },
   ];
   const error = { status: trap, message: trap, details };
-  expect(fcmOutcome(answer(400, { error }), now)).toMatchObject({ kind: "rejected", providerReason: "HTTP 400" });
+  expect(fcmOutcome(answer(400, { error }), now, origin)).toMatchObject({
+    kind: "rejected",
+    providerReason: "HTTP 400",
+  });
 });
 
 test("classifies anything, with a reason that is fit to keep", () => {
@@ -176,8 +216,11 @@ test("classifies anything, with a reason that is fit to keep", () => {
         const outcome = fcmOutcome(
           { kind: "answered", status, headers: { "retry-after": retryAfter }, body: text },
           now,
+          origin,
         );
-        if (outcome.kind !== "accepted") expect(outcome.providerReason).toMatch(/^[A-Za-z][A-Za-z0-9_ -]{0,63}$/);
+        if (outcome.kind !== "accepted" && !("problem" in outcome))
+          expect(outcome.providerReason).toMatch(/^[A-Za-z][A-Za-z0-9_ -]{0,63}$/);
+        if (outcome.kind === "misconfigured") expect(outcome.detail ?? "").toMatch(/^[\x20-\x7e]{0,300}$/);
         if (outcome.kind === "unregistered") expect(status).toBe(404);
       },
     ),

@@ -96,7 +96,7 @@ export function createWebPushClient({
   }
 
   function classify(answer: TransportAnswer, origin: string): Outcome {
-    if (answer.kind === "answered") return webPushOutcome(answer, now());
+    if (answer.kind === "answered") return webPushOutcome(answer, now(), origin);
     if (answer.reason.startsWith(notPublicText)) return forbidden(notPublicText);
     return unanswered(answer, origin);
   }

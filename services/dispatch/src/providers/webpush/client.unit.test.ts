@@ -176,7 +176,8 @@ describe("answers", () => {
       rule("big", 413),
       rule("wrong", 403),
       rule("busy", 429, { "retry-after": "30" }),
-      rule("unavailable", 307, { location: "https://169.254.169.254/" }),
+      rule("unavailable", 307, { location: "/elsewhere" }),
+      rule("portal", 307, { location: "https://169.254.169.254/" }),
       { provider: "webpush", tokenPrefix: "silent", rst: "INTERNAL_ERROR" },
     ]);
     const client = connect(at(simulators));
@@ -187,6 +188,7 @@ describe("answers", () => {
     expect(await outcome("wrong")).toMatchObject({ kind: "rejected", tokenMismatch: true });
     expect(await outcome("busy")).toMatchObject({ kind: "deferred", retryAfterMs: 30_000 });
     expect(await outcome("unavailable")).toMatchObject({ kind: "rejected", reason: "endpoint-forbidden" });
+    expect(await outcome("portal")).toMatchObject({ kind: "deferred", problem: { reason: "not-the-provider" } });
     expect(await outcome("silent")).toMatchObject({ kind: "unknown" });
   });
 

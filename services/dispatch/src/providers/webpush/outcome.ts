@@ -1,6 +1,8 @@
 import { parseRetryAfter } from "@herald/kit";
 import {
   acceptedOutcome,
+  isPage,
+  notTheProvider,
   type Outcome,
   outcomeOfStatus,
   type ProviderAnswer,
@@ -25,8 +27,40 @@ const verdicts = new Map<number, "accepted" | "unregistered" | "forbidden" | "la
   [410, "unregistered"],
 ]);
 
-/** Classifies any response. Bodies are prose, except Apple's, which contain a `reason`. `now`: when the response arrived. */
-export function webPushOutcome({ status, headers, body }: ProviderAnswer, now: Date): Outcome {
+/** Asked for by a proxy, a lawful filter or a captive portal, and by no push service. */
+const networkStatuses: ReadonlySet<number> = new Set([407, 451, 511]);
+/** No push service gives a page with these: a filter or a captive portal does, to everyone. */
+const pageStatuses: ReadonlySet<number> = new Set([200, 401, 403]);
+
+/**
+ * The outcome of an answer that is not the push service's. Push services have no form in common, but none answers with a web page. Where
+ * a page may be about the endpoint's path, which a stranger chose, it delays only this device, and never retires it.
+ */
+const foreignOutcome = (answer: ProviderAnswer, origin: string): Outcome | undefined => {
+  const { status, headers } = answer;
+  const { host } = new URL(origin);
+  const redirected =
+    status >= 300 && status < 400 && (URL.parse(headers.location ?? "", origin)?.host ?? host) !== host;
+  if (redirected || networkStatuses.has(status)) return notTheProvider(answer, origin);
+  if (!isPage(answer)) return undefined;
+  if (pageStatuses.has(status)) return notTheProvider(answer, origin);
+  const isVerdict = status >= 400 && status < 500 && !laterStatuses.has(status);
+  const { unprocessed: _, ...later } = notTheProvider(answer, origin);
+  return isVerdict ? { ...later, limit: "device" } : undefined;
+};
+/** Answers to wait for: a page with them, as a web server in front of a push service gives it, says the same. */
+const laterStatuses: ReadonlySet<number> = new Set([406, 408, 421, 425, 429]);
+
+/**
+ * Classifies any response. Bodies are prose, except Apple's, which contain a `reason`. `now`: when the response arrived. `origin`: of the
+ * endpoint.
+ */
+export function webPushOutcome(answer: ProviderAnswer, now: Date, origin: string): Outcome {
+  const { status, headers, body } = answer;
+  if (status !== 201) {
+    const foreign = foreignOutcome(answer, origin);
+    if (foreign) return foreign;
+  }
   const verdict = verdicts.get(status);
   if (verdict === "accepted") return acceptedAs(headers.location);
   const providerReason = wordOr(parseObject(body).reason, status);

@@ -3,8 +3,9 @@ import { expect, test } from "vitest";
 import { webPushOutcome } from "./outcome.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
+const origin = "https://push.example";
 const outcome = (status: number, body = "", headers: Record<string, string> = {}) =>
-  webPushOutcome({ kind: "answered", status, headers, body }, now);
+  webPushOutcome({ kind: "answered", status, headers, body }, now, origin);
 
 test.each([
   [200, "accepted"],
@@ -30,9 +31,53 @@ test.each([
   [502, "deferred"],
   [503, "deferred"],
 ])("%i is %s", (status, expected) => {
-  const got = outcome(status, "<html>");
+  const got = outcome(status, "prose");
   expect(got.kind === "rejected" ? `rejected ${got.reason}` : got.kind).toBe(expected);
   if (got.kind !== "accepted") expect(got.providerReason).toBe(`HTTP ${status}`);
+});
+
+const page = "<html><body>Blocked</body></html>";
+const isPage = { "content-type": "text/html; charset=utf-8" };
+const elsewhere = { location: "https://portal.example/login" };
+const notTheService = (status: number, more: object) => ({
+  kind: "deferred",
+  providerReason: expect.stringContaining(`HTTP ${status}`),
+  problem: {
+    reason: "not-the-provider",
+    host: "push.example",
+    detail: expect.stringContaining("in the provider's place"),
+  },
+  ...more,
+});
+
+test.each([
+  [200, page, {}],
+  [200, "", isPage],
+  [401, page, {}],
+  [403, "", isPage],
+  [407, "", {}],
+  [451, "", {}],
+  [511, "", {}],
+  [302, "", elsewhere],
+  [307, page, elsewhere],
+  [308, "", { location: "//portal.example/" }],
+])("%i with %j and %j is not from the push service: the push waits", (status, body, headers) => {
+  expect(outcome(status, body, headers)).toEqual(notTheService(status, { unprocessed: true }));
+});
+
+test.each([400, 402, 404, 405, 410, 413, 418])(
+  "a page with %i may be about the path: it delays this device alone",
+  (status) => {
+    expect(outcome(status, page)).toEqual(notTheService(status, { limit: "device" }));
+  },
+);
+
+test("a redirect on the same host is still refused, a page with an accepting or a failing status changes nothing", () => {
+  for (const location of ["/elsewhere", "https://push.example/elsewhere", "https://[", ""])
+    expect(outcome(301, "", { location })).toMatchObject({ reason: "endpoint-forbidden" });
+  for (const status of [201, 202, 204]) expect(outcome(status, page)).toEqual({ kind: "accepted" });
+  for (const status of [429, 406]) expect(outcome(status, page)).toMatchObject({ limit: "sender" });
+  for (const status of [500, 502, 503]) expect(outcome(status, page)).toEqual(outcome(status));
 });
 
 test("gives Apple's reason, and waits for Retry-After", () => {
@@ -67,8 +112,13 @@ test("classifies anything, with a reason that is fit to keep", () => {
       fc.oneof(fc.string(), fc.json()),
       fc.option(fc.string(), { nil: undefined }),
       (status, body, retryAfter) => {
-        const got = webPushOutcome({ kind: "answered", status, headers: { "retry-after": retryAfter }, body }, now);
-        if (got.kind !== "accepted") expect(got.providerReason).toMatch(/^[A-Za-z][A-Za-z0-9_ -]{0,63}$/);
+        const got = webPushOutcome(
+          { kind: "answered", status, headers: { "retry-after": retryAfter }, body },
+          now,
+          origin,
+        );
+        if (got.kind !== "accepted" && !("problem" in got))
+          expect(got.providerReason).toMatch(/^[A-Za-z][A-Za-z0-9_ -]{0,63}$/);
         if (got.kind === "unregistered") expect([404, 410]).toContain(status);
       },
     ),
