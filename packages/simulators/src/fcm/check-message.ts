@@ -28,7 +28,7 @@ const ttl = duration.refine((value) => Number.parseFloat(value) <= maxTtlSeconds
 
 const data = strings.superRefine((values, context) => {
   for (const key of Object.keys(values)) {
-    if (key === "from" || key === "message_type" || /^(?:google|gcm)/i.test(key)) {
+    if (key === "from" || key === "message_type" || /^(?:google|gcm)\./.test(key)) {
       context.addIssue({ code: "custom", path: [key], message: "a key that FCM keeps for itself" });
     }
   }
@@ -54,7 +54,7 @@ const androidNotification = fields({
   channel_id: text,
   ticker: text,
   sticky: bool,
-  event_time: text,
+  event_time: z.iso.datetime({ offset: true }),
   local_only: bool,
   notification_priority: z.enum(notificationPriorities),
   default_sound: bool,
@@ -63,7 +63,7 @@ const androidNotification = fields({
   vibrate_timings: z.array(duration),
   visibility: z.enum(visibilities),
   notification_count: z.int(),
-  light_settings: struct,
+  light_settings: fields({ color: struct, light_on_duration: duration, light_off_duration: duration }),
   image: text,
   bypass_proxy_notification: bool,
   proxy: z.enum(proxies),

@@ -48,6 +48,7 @@ describe("a message is refused", () => {
       { message: { token: "a", data: { "google.x": "1" } } },
       "message.data.google.x",
     ],
+    ["with a key of GCM", { message: { token: "a", data: { "gcm.x": "1" } } }, "message.data.gcm.x"],
     ["with the key from", { message: { token: "a", data: { from: "1" } } }, "message.data.from"],
     [
       "with an unknown priority",

@@ -6,11 +6,11 @@ import type { PathProblem } from "../../named.ts";
 
 const reserved = "is reserved: Herald sets it, so choose another name";
 const reservedByFcm =
-  'is a name that FCM refuses: rename it; `from`, `message_type` and names that begin with "google" or "gcm" are reserved';
+  "is a name that FCM refuses: rename it; `from`, `message_type` and names that begin with `google.` or `gcm.` are reserved";
 
-/** "Any word starting with …" (FCM's HTTP v1 reference), in the older and stricter of its wordings. */
+/** FCM's reserved words (reference of `projects.messages`, `data`); `gcm.notification.` alone is named there, all of `gcm.` is Google's. */
 const isReservedByFcm = (name: string): boolean =>
-  name === "from" || name === "message_type" || /^(google|gcm)/i.test(name);
+  name === "from" || name === "message_type" || /^(google|gcm)\./.test(name);
 
 /** The ids and the open token, which every push contains, and what kits read. */
 const ids = ["notification_id", "project_id"] as const;
@@ -79,7 +79,7 @@ const androidNotification = fields({
   channel_id: text,
   ticker: text,
   sticky: flag,
-  event_time: text,
+  event_time: z.iso.datetime({ offset: true, error: "must be an RFC 3339 time such as 2030-01-31T09:00:00Z" }),
   local_only: flag,
   notification_priority: oneOf(...priorities),
   default_sound: flag,
@@ -88,7 +88,7 @@ const androidNotification = fields({
   vibrate_timings: z.array(duration, "must be a list of durations"),
   visibility: oneOf("VISIBILITY_UNSPECIFIED", "PRIVATE", "PUBLIC", "SECRET"),
   notification_count: z.int("must be a whole number").min(0, "must be 0 or more"),
-  light_settings: object,
+  light_settings: fields({ color: object, light_on_duration: duration, light_off_duration: duration }),
   bypass_proxy_notification: flag,
   proxy: oneOf("PROXY_UNSPECIFIED", "ALLOW", "DENY", "IF_PRIORITY_LOWERED"),
 });
@@ -108,6 +108,7 @@ const fcmMessage = fields({
     bandwidth_constrained_ok: flag,
     restricted_satellite_ok: flag,
   }),
+  android_v2: object,
   webpush: fields({
     headers: textsByName,
     data: textsByName,

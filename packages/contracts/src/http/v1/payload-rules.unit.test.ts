@@ -13,7 +13,19 @@ const android = (settings: object) => ({ android: { android: settings } });
 
 describe("accepted:", () => {
   test.each([
-    { data: { notification: "1", collapse_key: "2", form: "3", From: "4", "x.google": "5", tokens: "6", aps: "7" } },
+    {
+      data: {
+        notification: "1",
+        collapse_key: "2",
+        form: "3",
+        From: "4",
+        "x.google": "5",
+        googleMapsUrl: "8",
+        gcm_id: "9",
+        tokens: "6",
+        aps: "7",
+      },
+    },
     { data: { link_to: "/a", thread: "t", buttons: "b", app_badge: "1" } },
     { ios: { aps: { alert: { subtitle: "S" }, badge: null }, custom: { token: 1 }, data: { n: 1 }, image: null } },
     { ios: { from: "Ada" } },
@@ -37,16 +49,7 @@ describe("accepted:", () => {
 });
 
 describe("what FCM refuses is refused with the key's path:", () => {
-  const names = [
-    "from",
-    "message_type",
-    "gcm.x",
-    "gcm.notification.title",
-    "google.x",
-    "google.c.a.e",
-    "googleId",
-    "GCM",
-  ];
+  const names = ["from", "message_type", "gcm.x", "gcm.notification.title", "google.x", "google.c.a.e"];
   test.each(names)("the name %s", (name) => {
     const by = [
       expect.stringMatching(/^data\..*FCM refuses/),
@@ -84,6 +87,11 @@ describe("what FCM refuses is refused with the key's path:", () => {
     ],
     ["android.android.notification.notification_count", android({ notification: { notification_count: -1 } })],
     ["android.android.notification.visibility", android({ notification: { visibility: "public" } })],
+    ["android.android.notification.event_time", android({ notification: { event_time: "tomorrow" } })],
+    [
+      "android.android.notification.light_settings.light_on_duration",
+      android({ notification: { light_settings: { color: {}, light_on_duration: 1 } } }),
+    ],
     ["android.android.notification.channelId", android({ notification: { channelId: "x" } })],
     ["android.fcm_options.analytics_label", { android: { fcm_options: { analytics_label: "spring 2030" } } }],
     ["android.android.fcm_options.analytics_label", android({ fcm_options: { analytics_label: "x".repeat(51) } })],
