@@ -321,7 +321,7 @@ export type TemplateContent = {
   image?: string;
   /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
   app?: string;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald` and `receipt`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald`, `receipt` and `aps`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
   data?: Record<string, string>;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number;
@@ -452,7 +452,7 @@ export type Notification = {
   targets: string[];
   /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
   app?: string;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald` and `receipt`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald`, `receipt` and `aps`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
   data?: Record<string, string>;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number;
@@ -1693,7 +1693,7 @@ export type NewNotification = {
   targets?: readonly string[] | undefined;
   /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
   app?: string | undefined;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald` and `receipt`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald`, `receipt` and `aps`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
   data?: Record<string, string> | undefined;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number | undefined;
@@ -1981,7 +1981,7 @@ export type NewTemplate = {
   image?: string | undefined;
   /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
   app?: string | undefined;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald` and `receipt`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald`, `receipt` and `aps`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
   data?: Record<string, string> | undefined;
   /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number | undefined;

@@ -102,7 +102,7 @@ export const content = {
     .optional()
     .meta({
       description:
-        "Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald` and `receipt`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification",
+        "Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald`, `receipt` and `aps`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification",
       examples: [{ order: "42" }],
     }),
   ...presentationFields,

@@ -16,7 +16,8 @@ const isReservedByFcm = (name: string): boolean =>
 const ids = ["notification_id", "project_id"] as const;
 const ofHerald = [...ids, "token", "receipt"] as const;
 const inPayload: ReadonlySet<string> = new Set([...ofHerald, "buttons", "web_push"]);
-const inData: ReadonlySet<string> = new Set([...ofHerald, "herald"]);
+// Where FCM serves an iPhone, it puts the entries of `data` beside `aps`.
+const inData: ReadonlySet<string> = new Set([...ofHerald, "herald", "aps"]);
 
 type Path = PathProblem["path"];
 

@@ -23,7 +23,7 @@ describe("accepted:", () => {
         googleMapsUrl: "8",
         gcm_id: "9",
         tokens: "6",
-        aps: "7",
+        APS: "7",
       },
     },
     { data: { link_to: "/a", thread: "t", buttons: "b", app_badge: "1" } },
@@ -107,7 +107,7 @@ test.each([null, "x", []])("a payload without the object `aps`, which APNs refus
 
 describe("what Herald would write over is reserved:", () => {
   test.each<[string, object]>([
-    ...["token", "notification_id", "project_id", "receipt", "herald"].flatMap((name): [string, object][] => [
+    ...["token", "notification_id", "project_id", "receipt", "herald", "aps"].flatMap((name): [string, object][] => [
       [`data.${name}`, { data: { [name]: "x" } }],
       [`ios.data.${name}`, { ios: { data: { [name]: 1 } } }],
       [`android.data.${name}`, { android: { data: { [name]: "x" } } }],
