@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -116,4 +116,17 @@ test.each([
   expect([exitCode, stdout]).toEqual([0, ids("a", "b")]);
   const { pathname, search } = new URL(asked[0]?.url ?? "", url);
   expect([pathname, search]).toEqual([`/api/v1/exports/${name}`, expect.stringContaining(query)]);
+});
+
+test.each([
+  ["send", "--file"],
+  ["activity", "start", "order-1", "--file"],
+  ["template", "push"],
+])("a file that is not UTF-8 is refused instead of changed: %s", async (...words) => {
+  const { url, asked } = await startGateway(answer(202, { data: {} }));
+  const file = join(home, "latin-1.json");
+  await writeFile(file, Buffer.from('{ "title": "Gr\u00fc\u00dfe", "targets": ["all"] }', "latin1"));
+  const { exitCode, stderr } = await herald([...words, file, "--url", url, "--token", "x"]);
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`${file}: is not UTF-8; save it as UTF-8.`)]);
+  expect(asked).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { link, open, readFile, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { readText } from "../read-text.ts";
 import type { Path, ShapeProblem } from "./check-shape.ts";
 import type { ProjectFile, Source } from "./project-file.ts";
 
@@ -8,9 +9,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
 
-const readText = async (path: string): Promise<string> => {
+const readSource = async (path: string): Promise<string> => {
   try {
-    return await readFile(path, "utf8");
+    return await readText(path);
   } catch (error) {
     throw isMissing(error) ? new Error(`there is no file ${path}`) : error;
   }
@@ -28,7 +29,7 @@ export const readSources = async (
 ) => {
   const problems: ShapeProblem[] = [];
   const read = async ({ file, env: variable = "" }: Source): Promise<string> => {
-    if (file !== undefined) return readText(resolve(folder, file));
+    if (file !== undefined) return readSource(resolve(folder, file));
     const value = env[variable];
     if (value === undefined || value === "") throw new Error(`the variable ${variable} is not set`);
     return value;

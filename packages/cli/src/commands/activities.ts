@@ -1,10 +1,9 @@
-import { readFile } from "node:fs/promises";
-import { text } from "node:stream/consumers";
 import type { Activity, ActivityEnd, ActivityState, ActivityVersion, NewActivity } from "@herald/client";
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
 import { type Add, option } from "../define.ts";
 import { UsageError } from "../failures.ts";
+import { readText } from "../read-text.ts";
 
 const fileOption = option("--file <path>", "the activity as JSON; `-`: stdin");
 const stateOption = option("--state <json>", "the content state, instead of the file's");
@@ -21,17 +20,15 @@ const parse = (json: string, what: string): unknown => {
 
 /** The activity of the file, with the state of the options. */
 const read = async ({ file, state }: Choice): Promise<object> => {
-  const fields = file === undefined ? {} : parse(await readText(file), file);
+  const fields = file === undefined ? {} : parse(await readFields(file), file);
   if (typeof fields !== "object" || fields === null) throw new UsageError(`${file}: must be a JSON object`);
   return { ...fields, ...(state !== undefined && { content_state: parse(state, "--state") }) };
 };
 
-const readText = async (file: string): Promise<string> => {
-  if (file === "-") return text(process.stdin);
-  return readFile(file, "utf8").catch((error: Error) => {
-    throw new UsageError(`${file}: ${error.message}`);
+const readFields = (file: string): Promise<string> =>
+  readText(file).catch((error: Error) => {
+    throw error instanceof UsageError ? error : new UsageError(`${file}: ${error.message}`);
   });
-};
 
 const showVersion = ({ record }: Context, made: Promise<ActivityVersion>) =>
   record(made, ({ id, version, notification_id }) => [

@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import type { Herald, Project } from "@herald/client";
 import type { Command } from "commander";
@@ -9,6 +8,7 @@ import { readSources, readWritten, writeSecret } from "../apply/sources.ts";
 import type { Context } from "../context.ts";
 import { type Add, option, yesOption } from "../define.ts";
 import { exitCodes, UsageError } from "../failures.ts";
+import { readText } from "../read-text.ts";
 import { plain } from "../terminal/text.ts";
 
 type Options = {
@@ -31,7 +31,7 @@ const nothing: Omit<ProjectState, "project" | "written"> = {
 /** The file with its provider settings as Herald takes them, and its folder. Throws a UsageError that names every problem. */
 const readProjectFile = async (path: string, { env }: Context) => {
   const [name, folder] = [basename(path), dirname(resolve(path))];
-  const { file, refuse } = parseProjectFile(await readFile(path, "utf8"), name);
+  const { file, refuse } = parseProjectFile(await readText(path), name);
   const read = await Promise.all(
     Object.entries(file.providers ?? {}).map(async ([provider, given]) => {
       const path = ["providers", provider];

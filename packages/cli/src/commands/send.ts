@@ -1,11 +1,10 @@
-import { readFile } from "node:fs/promises";
-import { text } from "node:stream/consumers";
 import type { DryRun, NewNotification, Notification } from "@herald/client";
 import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
 import { type Add, numberOption, option, parsePairs, repeated, shareOption } from "../define.ts";
 import { exitCodes, UsageError } from "../failures.ts";
+import { readText } from "../read-text.ts";
 import { fields, titled } from "../terminal/table.ts";
 import { formatNumber, toJson } from "../terminal/text.ts";
 import { inWords, reasons } from "./notifications.ts";
@@ -48,7 +47,7 @@ type Options = SendTime & {
 };
 
 const readNotification = async (file: string): Promise<Partial<NewNotification>> => {
-  const content = file === "-" ? await text(process.stdin) : await readFile(file, "utf8");
+  const content = await readText(file);
   try {
     const parsed = JSON.parse(content);
     return parsed.notification ?? parsed;

@@ -1,10 +1,11 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { NewTemplate, PublishedVersion, TemplateSummary } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
 import { type Add, addDelete, listOptions, numberOption, option, repeated } from "../define.ts";
 import { UsageError } from "../failures.ts";
+import { readText } from "../read-text.ts";
 import { columnsFor } from "../terminal/table.ts";
 import { toJson } from "../terminal/text.ts";
 import { parseVariables } from "./send.ts";
@@ -22,7 +23,7 @@ const versionColumns = columnsFor<PublishedVersion>(
 
 const readTemplate = async (file: string): Promise<NewTemplate> => {
   try {
-    return JSON.parse(await readFile(file, "utf8"));
+    return JSON.parse(await readText(file));
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw new UsageError(
