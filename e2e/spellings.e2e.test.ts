@@ -151,7 +151,7 @@ describe("a Web Push endpoint", () => {
   });
 
   test.for([
-    ["https://permanently-removed.invalid/fcm/send/abc", "name that is never public"],
+    ["https://permanently-removed.invalid/fcm/send/abc", "does not exist"],
     ["https://push.home.arpa/a", "name that is never public"],
     ["https://router.local/a", "name that is never public"],
     ["https://localhost/a", "not a full name"],

@@ -111,9 +111,11 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
       countUpTo: devices.countUpTo,
       now,
     }),
-    /** What the project's Web Push settings say of subscriptions. `vapidKeys`: undefined when it has no Web Push. */
-    webPush: async (projectId: ProjectId): Promise<Pick<ProvidersRecord, "vapidKeys" | "pushOrigin">> =>
-      (await providers.get(projectProvidersKey(projectId)))?.value ?? {},
+    /** What the project's Web Push settings say of subscriptions; undefined when it has no Web Push. */
+    webPush: async (projectId: ProjectId): Promise<Pick<ProvidersRecord, "vapidKeys" | "pushOrigin"> | undefined> => {
+      const record = (await providers.get(projectProvidersKey(projectId)))?.value;
+      return record?.vapidKeys && record;
+    },
     masterKeys,
     now,
   };

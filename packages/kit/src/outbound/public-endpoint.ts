@@ -9,11 +9,11 @@ export type CheckedEndpoint =
  * No name below these is public (RFC 6761, 6762, 7686, 8375, 9476; ICANN reserved `internal`). `example` and `test` are not here, because
  * documents and tests have them.
  */
-const neverPublic = /\.(?:alt|home\.arpa|internal|invalid|local|localhost|onion)$/;
+const neverPublic = /\.(?:alt|home\.arpa|internal|local|localhost|onion)$/;
 
 /**
  * Checks that Herald may call a URL from an untrusted source: https on port 443 to a full host name, or any URL of `exemptOrigin` without a
- * user. This is all that the URL shows; {@link publicLookup} checks the host's addresses at connect.
+ * user that may exist. This is all that the URL shows; {@link publicLookup} checks the host's addresses at connect.
  */
 export function checkPublicEndpoint(endpoint: string, exemptOrigin?: string): CheckedEndpoint {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
@@ -21,6 +21,7 @@ export function checkPublicEndpoint(endpoint: string, exemptOrigin?: string): Ch
   const { origin, pathname, search, hostname } = url;
   const path = `${pathname}${search}`;
   if (url.username !== "" || url.password !== "") return { ok: false, problem: "the endpoint carries a user" };
+  if (hostname.endsWith(".invalid")) return { ok: false, problem: "the endpoint's host does not exist" };
   if (origin === exemptOrigin) return { ok: true, origin, hostname, path };
   if (url.protocol !== "https:") return { ok: false, problem: "the endpoint is not https" };
   if (url.port !== "") return { ok: false, problem: "the endpoint's port is not 443" };
@@ -32,9 +33,17 @@ export function checkPublicEndpoint(endpoint: string, exemptOrigin?: string): Ch
   return { ok: true, origin, hostname, path };
 }
 
-/** {@link checkPublicEndpoint} in words for a Web Push subscription; undefined: nothing in the endpoint forbids a push. */
-export const endpointProblem = (endpoint: string, exemptOrigin?: string): string | undefined => {
-  const checked = checkPublicEndpoint(endpoint, exemptOrigin);
+/**
+ * Why no push can be sent to a subscription's endpoint; undefined: nothing in the endpoint forbids it. `settings`: the project's for Web Push.
+ * Without them nothing tells yet where its own push service is.
+ */
+export const endpointProblem = (
+  endpoint: string,
+  settings: { readonly pushOrigin?: string | undefined } | undefined,
+): string | undefined => {
+  const { protocol, origin } = URL.parse(endpoint) ?? {};
+  const own = settings === undefined && protocol === "https:" ? origin : settings?.pushOrigin;
+  const checked = checkPublicEndpoint(endpoint, own);
   return checked.ok
     ? undefined
     : `no push can be sent there: ${checked.problem}; a browser's endpoint is an https URL on port 443 of a public host name`;

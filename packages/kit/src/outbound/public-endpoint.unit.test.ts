@@ -94,14 +94,21 @@ describe("an endpoint", () => {
   it("of an exempt origin may be anywhere, but carries no user", () => {
     const exempt = "https://10.0.0.1:8443";
     expect(checkPublicEndpoint(`${exempt}/a?b`, exempt)).toMatchObject({ ok: true, origin: exempt, path: "/a?b" });
-    expect(endpointProblem(`${exempt}/a`, exempt)).toBeUndefined();
+    expect(endpointProblem(`${exempt}/a`, { pushOrigin: exempt })).toBeUndefined();
     for (const other of [
       "https://u@10.0.0.1:8443/",
       "http://10.0.0.1:8443/",
       "https://10.0.0.1/",
       "https://a.local:8443/",
     ])
-      expect(endpointProblem(other, exempt)).toMatch(/^no push can be sent there: the endpoint/);
+      expect(endpointProblem(other, { pushOrigin: exempt })).toMatch(/^no push can be sent there: the endpoint/);
+  });
+
+  it("of a project without settings is refused where no settings could help", () => {
+    for (const possible of ["https://10.0.0.1:8443/a", "https://push.local/a", "https://push.example/a"])
+      expect(endpointProblem(possible, undefined)).toBeUndefined();
+    for (const other of ["https://permanently-removed.invalid/a", "http://push.example/a", "https://u@push.example/a"])
+      expect(endpointProblem(other, undefined)).toMatch(/^no push can be sent there: the endpoint/);
   });
 
   it("may be any text at all", () => {

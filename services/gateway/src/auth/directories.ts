@@ -159,8 +159,8 @@ export const createProjectDirectory = (
   endpointProblem: async (id: ProjectId, endpoint: string): Promise<string | undefined> => {
     const key = projectProvidersKey(id);
     const problemBy = (record: ReturnType<typeof replica.get>) => {
-      const pushOrigin = record !== undefined && "providers" in record ? record.pushOrigin : undefined;
-      return endpointProblem(endpoint, pushOrigin);
+      const settings = record !== undefined && "providers" in record && record.vapidKeys ? record : undefined;
+      return endpointProblem(endpoint, settings);
     };
     if (problemBy(replica.get(key)) === undefined) return undefined;
     // Settings that were stored a moment ago may not be replicated yet.

@@ -67,8 +67,9 @@ type WebPush = Awaited<ReturnType<Deps["webPush"]>>;
  * The keys of a Web Push device. Refuses an endpoint to which nothing can be sent, and a VAPID key that the project lacks: the push service
  * would refuse every push.
  */
-const subscribedWith = ({ token, keys, vapid_key_id: named }: PutDevice, { vapidKeys: known, pushOrigin }: WebPush) => {
-  const problem = endpointProblem(token, pushOrigin);
+const subscribedWith = ({ token, keys, vapid_key_id: named }: PutDevice, webPush: WebPush) => {
+  const problem = endpointProblem(token, webPush);
+  const known = webPush?.vapidKeys;
   if (problem !== undefined) throw new HeraldError("validation-failed", `token: ${problem}`);
   const id = named ?? (keys?.vapid_key === undefined ? undefined : vapidKeyId(keys.vapid_key));
   if (id !== undefined && known !== undefined && !known.some((key) => key.id === id))
@@ -146,7 +147,7 @@ export const startPutDevices = async (
   const names = [...new Set(valid.flatMap(({ topics = [] }) => topics))];
   const context = eventContext(projectId, deps.now());
   const ensure = async () => (names.length === 0 || dryRun ? new Map() : ensureTopics(deps, context, names));
-  const [webPush = {}, ensured] = await Promise.all([
+  const [webPush, ensured] = await Promise.all([
     valid.some((device) => servingProvider(device) === "webpush") ? deps.webPush(projectId) : undefined,
     ensure(),
   ]);
