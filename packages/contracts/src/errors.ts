@@ -32,7 +32,6 @@ export const errors = {
   "sign-in-not-permitted": refused(403, "This person may not use Herald"),
   "csrf-token-invalid": refused(403, "The CSRF token is missing or wrong"),
   "user-token-invalid": refused(403, "The user token is invalid"),
-  "metadata-protected": refused(403, "Clients may not write this field"),
   "topic-closed": refused(403, "Only a project token subscribes to this topic"),
   "device-quota-exceeded": { status: 403, title: "The project has too many devices", retry: "never", log: "warn" },
   "open-token-invalid": refused(403, "The open token is invalid"),

@@ -100,6 +100,29 @@ describe.each(["PATCH", "PUT"])("%s /metadata", (method) => {
     expect([other.status, other.problem.errors]).toEqual([422, ["project_id: is not accepted with a project token"]]);
   });
 
+  test("protected values are left out and listed, and the rest is stored", async () => {
+    const body = { project: { protected_metadata: ["user_id", "billing.plan"] } };
+    await system.call(`PATCH /admin/v1/projects/${world.project.id}`, { token: adminToken, body });
+    const metadata = { plan: "pro", User_ID: "u", billing: { plan: "x", city: "y" } };
+    const left = ["metadata.User_ID", "metadata.billing.plan"];
+    const named = { project_id: world.project.id, identifier: world.device.token };
+    await eventually(async () => expect((await change({ metadata }, world.credential)).body.ignored).toEqual(left));
+    const kept = { plan: "pro", billing: { city: "y" } };
+    expect(system.peers.asked.at(-1)?.data).toMatchObject({ change: { metadata: kept } });
+    expect((await change({ ...named, metadata })).body).toEqual({
+      data: { id: world.device.id, status: "active" },
+      ignored: left,
+    });
+    expect(system.peers.asked.at(-1)?.data).toMatchObject({ metadata: kept });
+    const path = `PATCH /api/v1/devices/${world.device.id}`;
+    const device = { metadata, identifiers: { user_id: "u", locale: "German" } };
+    const patched = await system.call(path, { body: { device }, token: world.credential });
+    expect(patched.body.ignored).toEqual([...left, "identifiers.user_id", "identifiers.locale"]);
+    // The project's own backend may write them.
+    const own = await change({ metadata, device_id: world.device.id }, world.project.token);
+    expect([own.status, own.body.ignored]).toEqual([200, undefined]);
+  });
+
   test("by client identity: it learns the id and the status alone", async () => {
     const named = { project_id: world.project.id, identifier: world.device.token };
     const answer = await change({ ...named, metadata: { seen: true } });

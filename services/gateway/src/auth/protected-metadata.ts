@@ -1,5 +1,4 @@
 import { isObject } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
 
 /** Data that a client writes about its device. */
 export type ClientData = {
@@ -55,17 +54,4 @@ export const withoutProtected = (
     identifiers: split.identifiers?.kept,
     ignored: [...(split.metadata?.ignored ?? []), ...(split.identifiers?.ignored ?? [])],
   };
-};
-
-/** @throws HeraldError `metadata-protected` when a client writes a path that only a project token may write. */
-export const rejectProtected = (data: ClientData, protectedPaths: readonly string[] | undefined): void => {
-  const { ignored } = withoutProtected(data, protectedPaths);
-  if (ignored.length > 0)
-    throw new HeraldError(
-      "metadata-protected",
-      ignored.map(
-        (path) =>
-          `${path}: is protected; only your backend can write it, with a project token. To name the user, send a \`user_token\``,
-      ),
-    );
 };

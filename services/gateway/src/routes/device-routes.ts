@@ -25,14 +25,14 @@ import {
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
 import { type CallerOf, ownDevice, project, projectOrDevice } from "../auth/caller.ts";
-import { type ProjectDirectory, readSubscription } from "../auth/directories.ts";
-import { rejectProtected } from "../auth/protected-metadata.ts";
+import { readSubscription } from "../auth/directories.ts";
+import { withoutProtected } from "../auth/protected-metadata.ts";
 import { deviceFor, targetFor } from "../auth/shown-to.ts";
 import { created, keysetRequest, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { deliveryTrace } from "../views/delivery-trace.ts";
 import { reportedOf, withReported } from "../views/reported.ts";
-import { identifiersOfApp, identifiersOfBackend } from "./identifiers.ts";
+import { identifiersOfApp, identifiersOfBackend, leftOut } from "./identifiers.ts";
 import { deviceParam, notificationParam } from "./path-params.ts";
 
 const Registered = dataOf(Device).extend({
@@ -102,12 +102,11 @@ const getDevice = defineRoute("getDevice", "get /api/v1/devices/{id}", {
   },
 });
 
-/** A project token may name the user. A device must prove its user, and cannot write protected values. */
-const checkSpeaker = async (
-  projects: ProjectDirectory,
+/** A project token may name the user. A device must prove its user. */
+const checkSpeaker = (
   caller: CallerOf<"project" | "device">,
-  { user_id, user_token, metadata, identifiers }: z.output<typeof ChangeDevice>["device"],
-): Promise<void> => {
+  { user_id, user_token }: z.output<typeof ChangeDevice>["device"],
+): void => {
   if (caller.kind === "project") {
     if (user_token === undefined) return;
     throw new HeraldError(
@@ -120,32 +119,35 @@ const checkSpeaker = async (
       "forbidden",
       "device.user_id: needs a project token; a device sends a `user_token`, and logs out with DELETE /api/v1/devices/{id}/user",
     );
-  rejectProtected({ metadata, identifiers }, (await projects.settings(caller.projectId)).protectedMetadata);
 };
 
 const changeDevice = defineRoute("changeDevice", "patch /api/v1/devices/{id}", {
   summary: "Change a device",
   description:
-    "`metadata` and `identifiers` are JSON Merge Patches (RFC 7396): `null` removes a key, other keys stay. A time zone or locale that is not valid is refused from a project token, and left out and listed in `ignored` from a device. A new Web Push subscription needs its `keys` beside its `token`.",
+    "`metadata` and `identifiers` are JSON Merge Patches (RFC 7396): `null` removes a key, other keys stay. A time zone or locale that is not valid is refused from a project token, and left out and listed in `ignored` from a device, and so are protected values (`protected_metadata`). A new Web Push subscription needs its `keys` beside its `token`.",
   access: projectOrDevice("devices"),
   params: { id: deviceParam },
   body: ChangeDevice,
   responses: {
     200: { description: "The changed device", schema: dataOf(Device).extend({ ignored: Ignored.optional() }) },
   },
-  errors: ["token-in-use", "metadata-protected", "user-token-invalid", "user-token-used"],
+  errors: ["token-in-use", "user-token-invalid", "user-token-used"],
   handle: async ({ sendRequest, projects }, { caller, params, body }) => {
     const { projectId } = caller;
     const deviceId = ownDevice(caller, params.id);
-    await checkSpeaker(projects, caller, body.device);
-    const { keys: given, identifiers: sent, ...rest } = body.device;
+    checkSpeaker(caller, body.device);
+    const { keys: given, ...sent } = body.device;
     const byApp = caller.kind === "device";
-    const { identifiers, ignored = [] } = byApp ? identifiersOfApp(sent) : { identifiers: identifiersOfBackend(sent) };
-    const subscription = { token: rest.token, keys: given };
+    const paths = byApp ? (await projects.settings(projectId)).protectedMetadata : [];
+    const { ignored: isProtected, ...data } = withoutProtected(sent, paths);
+    const read = byApp
+      ? identifiersOfApp(data.identifiers)
+      : { identifiers: identifiersOfBackend(data.identifiers), ignored: [] };
+    const subscription = { token: sent.token, keys: given };
     const { keys, ...subscribedWith } = await readSubscription(projects, projectId, subscription, names);
-    const change = { ...rest, identifiers, ...(keys && { keys }) };
+    const change = { ...sent, ...data, identifiers: read.identifiers, ...(keys && { keys }) };
     const device = await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change, ...subscribedWith, byApp });
-    return ok(device, ignored.length > 0 ? { ignored } : {});
+    return ok(device, leftOut([...isProtected, ...read.ignored]));
   },
 });
 

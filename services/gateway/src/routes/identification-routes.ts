@@ -24,11 +24,11 @@ import { HeraldError, hasCode } from "@herald/kit";
 import { z } from "zod";
 import { anyClient, type CallerOf, clientOrDevice, projectAdmin, projectViewer } from "../auth/caller.ts";
 import { readSubscription } from "../auth/directories.ts";
-import { rejectProtected, withoutProtected } from "../auth/protected-metadata.ts";
+import { withoutProtected } from "../auth/protected-metadata.ts";
 import type { RouteDeps } from "../deps.ts";
 import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
-import { identifiersOfApp } from "./identifiers.ts";
+import { identifiersOfApp, leftOut } from "./identifiers.ts";
 import { identityKeyParam, projectParam } from "./path-params.ts";
 
 /** Metadata and identifiers of 16 KiB each, tripled because non-Latin characters may be escaped, and two push tokens. */
@@ -113,7 +113,7 @@ const identify = defineRoute("identify", "put /api/v1/identification", {
     });
     const { device: known, credential } = answer;
     const ignored = [...isProtected, ...read.ignored, ...(answer.ignored ?? [])];
-    const more = ignored.length > 0 ? { ignored } : {};
+    const more = leftOut(ignored);
     if (answer.created && credential !== undefined) return created(known, { credential, ...more });
     return ok(known, { ...(credential !== undefined && { credential }), ...more });
   },
@@ -146,7 +146,7 @@ const namedDevice = (caller: CallerOf<"project" | "device">, body: Change): Devi
   return body.device_id as DeviceId;
 };
 
-const changeByToken = async (deps: RouteDeps, body: Change): Promise<DeviceSummary> => {
+const changeByToken = async (deps: RouteDeps, body: Change) => {
   if (body.project_id === undefined && body.identifier === undefined) {
     throw new HeraldError(
       "unauthenticated",
@@ -156,48 +156,41 @@ const changeByToken = async (deps: RouteDeps, body: Change): Promise<DeviceSumma
   checkNaming(body, ["project_id", "identifier"], ["platform", "provider"], "client identity");
   const projectId = body.project_id as ProjectId;
   const { protectedMetadata } = await admitClient(deps, projectId);
-  rejectProtected({ metadata: body.metadata }, protectedMetadata);
-  return deps.sendRequest(ChangeMetadataByToken, {
+  const { metadata = {}, ignored } = withoutProtected({ metadata: body.metadata }, protectedMetadata);
+  const device = await deps.sendRequest(ChangeMetadataByToken, {
     projectId,
     token: body.identifier as string,
-    metadata: body.metadata,
+    metadata,
     platform: body.platform,
     provider: body.provider,
     userToken: body.user_token,
   });
+  return ok(device, leftOut(ignored));
 };
 
 const changeMetadata = (method: "patch" | "put") =>
   defineRoute(method === "patch" ? "changeMetadata" : "putMetadata", `${method} /api/v1/metadata`, {
     summary: "Change a device's metadata",
     description:
-      "A JSON Merge Patch (RFC 7396), with PUT as with PATCH: `null` removes a key, other keys stay. Identify the device by its device credential; by `device_id` with a project token; or, without a credential, by `project_id` and `identifier`, and by `platform` and `provider` if the token is registered on two. Without a credential the response contains only the id and the status. A `user_token` logs the app's user in. Only a project token can write protected values (`protected_metadata`).",
+      "A JSON Merge Patch (RFC 7396), with PUT as with PATCH: `null` removes a key, other keys stay. Identify the device by its device credential; by `device_id` with a project token; or, without a credential, by `project_id` and `identifier`, and by `platform` and `provider` if the token is registered on two. Without a credential the response contains only the id and the status. A `user_token` logs the app's user in. Only a project token can write protected values (`protected_metadata`): from others they are left out and listed in `ignored`.",
     access: anyClient("devices"),
     body: ChangeMetadata,
     bodyLimitBytes: clientBodyBytes,
     responses: {
-      200: { description: "The metadata is changed", schema: dataOf(z.union([Device, DeviceSummary])) },
+      200: { description: "The metadata is changed", schema: dataOf(z.union([Device, DeviceSummary])).extend(ignored) },
     },
-    errors: [
-      "project-not-found",
-      "device-not-found",
-      "ambiguous-device",
-      "metadata-protected",
-      "user-token-invalid",
-      "user-token-used",
-    ],
+    errors: ["project-not-found", "device-not-found", "ambiguous-device", "user-token-invalid", "user-token-used"],
     handle: async (deps, { caller, body }) => {
-      if (caller.kind === "client") return ok(await changeByToken(deps, body));
+      if (caller.kind === "client") return changeByToken(deps, body);
       const { projectId } = caller;
       const deviceId = namedDevice(caller, body);
-      const { metadata, user_token } = body;
-      if (caller.kind === "device") {
-        const { protectedMetadata } = await deps.projects.settings(projectId);
-        rejectProtected({ metadata }, protectedMetadata);
-      }
-      const change = { metadata, user_token };
+      const { user_token } = body;
       const byApp = caller.kind === "device";
-      return ok(await deps.sendRequest(ChangeDeviceRequest, { projectId, deviceId, change, byApp }));
+      const paths = byApp ? (await deps.projects.settings(projectId)).protectedMetadata : [];
+      const { metadata = {}, ignored } = withoutProtected({ metadata: body.metadata }, paths);
+      const change = { metadata, user_token };
+      const device = await deps.sendRequest(ChangeDeviceRequest, { projectId, deviceId, change, byApp });
+      return ok(device, leftOut(ignored));
     },
   });
 

@@ -23,3 +23,7 @@ export const identifiersOfBackend = (sent: AppData | undefined): AppData | undef
     problems.map(({ field, message }) => `device.${field}: ${message}`),
   );
 };
+
+/** What stands beside a response's data if paths of the request were left out. */
+export const leftOut = (paths: readonly string[]): { readonly ignored?: string[] } =>
+  paths.length > 0 ? { ignored: [...paths] } : {};
