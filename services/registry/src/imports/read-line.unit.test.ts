@@ -178,12 +178,11 @@ const fixtures: Record<string, readonly [ImportFormat, readonly unknown[]]> = {
       {
         token: apns,
         platform: "ios",
-        user_id: "u_8412",
         metadata: { user_id: "u_8412", plan: "pro" },
         identifiers: { app_version: "2.4.1" },
         last_seen_at: seen,
       },
-      { token: "fcm-token-1", platform: "android" },
+      { token: "fcm-token-1", platform: "android", user_id: "u_2" },
     ],
   ],
 };

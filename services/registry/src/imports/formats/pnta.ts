@@ -10,7 +10,8 @@ export const pnta: MapRow = (row) => {
     token: textFrom(row.token) ?? textFrom(row.identifier),
     keys: jsonIn(row.keys),
     environment: textFrom(row.environment),
-    user_id: textFrom(row.user_id) ?? textFrom(metadata.user_id),
+    // Not `metadata.user_id`: anyone who knew a push token could write it at PNTA.
+    user_id: textFrom(row.user_id),
     labels: jsonIn(row.topics),
     metadata,
     identifiers: jsonIn(row.identifiers),
