@@ -74,6 +74,8 @@ export const AppId = z
   .meta({ id: "AppId", examples: ["com.example.app"] });
 export type AppId = z.infer<typeof AppId>;
 
+/** `btoa`, which many pages use for the keys, writes the same bytes with `+` and `/`. */
+const base64url = z.string().overwrite((text) => text.replaceAll("+", "-").replaceAll("/", "_"));
 /** Base64url with or without padding is one key. */
 export const withoutPadding = (base64: string): string => base64.replace(/=+$/, "");
 
@@ -81,12 +83,10 @@ export const withoutPadding = (base64: string): string => base64.replace(/=+$/, 
 export const WebPushKeys = namedBody(
   "WebPushKeys",
   {
-    p256dh: z
-      .string()
+    p256dh: base64url
       .regex(/^[A-Za-z0-9_-]{87}=?$/, "must be a P-256 public key: 65 bytes as base64url")
       .overwrite(withoutPadding),
-    auth: z
-      .string()
+    auth: base64url
       .regex(/^[A-Za-z0-9_-]{22}(==)?$/, "must be 16 bytes as base64url")
       .overwrite(withoutPadding),
   },
