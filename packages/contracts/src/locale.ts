@@ -4,7 +4,7 @@ import { createLastUsed } from "./last-used.ts";
 export const maxLocaleLength = 35;
 
 /** Phones add keywords: `zh_Hans_CN@calendar=gregorian;currency=CNY;numbers=latn`. */
-export const maxSentLocaleLength = 128;
+const maxSentLocaleLength = 128;
 
 /** What a locale means for readers, however it is written. */
 export type LocaleMeaning = {
