@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { csvRow } from "./csv-row.ts";
+import { csvDelimiter, csvRow } from "./csv-row.ts";
 
 test.each([
   ["", [""]],
@@ -25,4 +25,15 @@ test("reads what is written as RFC 4180 says", () => {
       expect(csvRow(cells.map(write).join(","), 5)).toEqual(cells);
     }),
   );
+});
+
+test.each([
+  ["token;platform", ";", ["t,1", "ios"]],
+  ["token\tplatform", "\t", ["t,1", "ios"]],
+  ["token,platform;os", ",", ["t", "1;ios"]],
+  ['"a,b";platform', ";", ["t,1", "ios"]],
+  ["token", ",", ["t", "1;ios"]],
+])("cells under the header %j", (header, delimiter, cells) => {
+  expect(csvDelimiter(header)).toBe(delimiter);
+  expect(csvRow(delimiter === "," ? "t,1;ios" : `t,1${delimiter}"ios"`, 3, delimiter)).toEqual(cells);
 });

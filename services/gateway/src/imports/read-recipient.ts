@@ -1,4 +1,5 @@
 import {
+  csvDelimiter,
   csvRow,
   cutText,
   type DeclaredVariables,
@@ -41,10 +42,11 @@ const ofType = (text: string, type: string | undefined): VariableValue => {
 
 /** A row of CSV: the column `target`, and one for each variable. An empty cell gives no value. */
 const csvReader = (header: string, declared: DeclaredVariables | undefined) => {
-  const names = csvRow(header, importLimits.columns);
+  const delimiter = csvDelimiter(header);
+  const names = csvRow(header, importLimits.columns, delimiter);
   const columns = typeof names === "string" ? undefined : names.map((name) => fromCsvText(name.trim()));
   return (text: string): { row: Record<string, unknown> } | { problems: readonly Problem[] } => {
-    const cells = csvRow(text, importLimits.columns);
+    const cells = csvRow(text, importLimits.columns, delimiter);
     if (columns === undefined || typeof cells === "string")
       return refused(problem("", "is not CSV: check its quotes", "invalid-format"));
     if (cells.length !== columns.length)

@@ -1,5 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { csvRow, type ImportChunkV1, type ImportId, importLimits, type ProjectId } from "@herald/contracts";
+import {
+  csvDelimiter,
+  csvRow,
+  type ImportChunkV1,
+  type ImportId,
+  importLimits,
+  type ProjectId,
+} from "@herald/contracts";
 import { HeraldError, hasCode } from "@herald/kit";
 import type { FileLine } from "./read-upload.ts";
 
@@ -52,7 +59,7 @@ export const storeLines = async (
   const readHeader = (found: FileLine): void => {
     if ("problem" in found)
       throw new HeraldError("validation-failed", "body: the header of the CSV file is too long, or not UTF-8");
-    if (csvRow(found.text, importLimits.columns) === "too-many")
+    if (csvRow(found.text, importLimits.columns, csvDelimiter(found.text)) === "too-many")
       throw new HeraldError(
         "validation-failed",
         `body: a CSV file may have at most ${importLimits.columns} columns; remove those that are not imported`,

@@ -74,12 +74,15 @@ test("blank lines and the header count, and are left out", async () => {
 });
 
 test("a header of more than 200 columns is refused before anything is stored", async () => {
-  const header = (columns: number) => text(Array.from({ length: columns }, (_, at) => `"a,${at}"`).join(","));
-  expect(await store([header(200), text("b")], { isCsv: true })).toHaveLength(1);
-  await expect(store([header(201), text("b")], { isCsv: true })).rejects.toMatchObject({
-    code: "validation-failed",
-    messages: ["body: a CSV file may have at most 200 columns; remove those that are not imported"],
-  });
+  for (const separator of [",", ";", "\t"]) {
+    const header = (columns: number) =>
+      text(Array.from({ length: columns }, (_, at) => `"a${separator}${at}"`).join(separator));
+    expect(await store([header(200), text("b")], { isCsv: true })).toHaveLength(1);
+    await expect(store([header(201), text("b")], { isCsv: true })).rejects.toMatchObject({
+      code: "validation-failed",
+      messages: ["body: a CSV file may have at most 200 columns; remove those that are not imported"],
+    });
+  }
 });
 
 test("a full stream is waited for; an unavailable one is an error", async () => {

@@ -100,7 +100,7 @@ export const storeRecipients = async (
         throw new HeraldError("validation-failed", `body: may have at most ${recipientLimits.lines} lines`);
       if (read === undefined) {
         const header = "text" in found ? found.text : "";
-        if (!/(^|,)\s*"?target"?\s*(,|$)/.test(header))
+        if (!/(^|[,;\t])\s*"?target"?\s*([,;\t]|$)/.test(header))
           throw new HeraldError(
             "validation-failed",
             "body: the first row must name the columns: `target`, and the variables",

@@ -15,7 +15,7 @@ const roomOf = (bytes: number) => createHashMemory({ total: bytes, perProject: b
 
 const store = async (
   lines: readonly FileLine[],
-  { afterLine = 0, maxBytes = 1_048_576, append = async (_: Chunk): Promise<unknown> => undefined } = {},
+  { afterLine = 0, isCsv = false, maxBytes = 1_048_576, append = async (_: Chunk): Promise<unknown> => undefined } = {},
 ) => {
   const chunks: Chunk[] = [];
   const files = async function* () {
@@ -23,7 +23,7 @@ const store = async (
   };
   const seen = createHashSet(roomOf(maxBytes));
   const counts = await storeRecipients(files(), {
-    ...{ kind: "user", texts: { values: {} }, isCsv: false, afterLine, seen, isGone: () => false },
+    ...{ kind: "user", texts: { values: {} }, isCsv, afterLine, seen, isGone: () => false },
     append: async (chunk) => {
       await append(chunk);
       chunks.push(chunk);
@@ -36,6 +36,25 @@ const shape = ({ chunks }: { chunks: readonly Chunk[] }) =>
     ...[firstLine, lastLine, recipients, refused, duplicates],
     last,
   ]);
+
+test.each([";", "\t"])(
+  "cells may be separated by %j, as spreadsheets of many countries write them",
+  async (separator) => {
+    const rows = [
+      ["target", "sum"],
+      ["user:ann", "12,50"],
+      ["user:bob", '"1;2"'],
+    ];
+    const { chunks } = await store(
+      rows.map((cells) => text(cells.join(separator))),
+      { isCsv: true },
+    );
+    expect(chunks.flatMap(({ lines }) => readRecipientLines(lines))).toMatchObject([
+      { key: "ann", values: { sum: "12,50" } },
+      { key: "bob", values: { sum: "1;2" } },
+    ]);
+  },
+);
 
 test("every thousandth line counts once, as a recipient, a double or an error, in whatever pieces it is uploaded", async () => {
   const lines = Array.from({ length: 5_000 }, (_, at): FileLine => {
