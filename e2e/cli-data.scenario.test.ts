@@ -137,6 +137,28 @@ test("device import shows its progress, and refused lines", async () => {
   expect(await herald("device", "import", file, "--resume", "imp_x")).toMatchObject({ exitCode: 4 });
 });
 
+test("device import says in a dry run which fields devices would not get", async () => {
+  const { herald } = cli;
+  const file = join(system.folder, "endpoints.csv");
+  const header = "ChannelType,Address,User.UserId,Attributes.plan.name,Demographic.Timezone,Demographic.Make";
+  const rows = ["GCM,t1,ann,pro,Europe/Berlin,google", "GCM,t2,,,Mars/Base,google", "SMS,+49,ann,,,"];
+  await writeFile(file, [header, ...rows].join("\n"));
+  const { stdout, exitCode } = await herald("device", "import", file, "--format", "pinpoint", "--dry-run");
+  expect(exitCode).toBe(1);
+  expect(stdout.trimEnd().split("\n")).toEqual([
+    "Dry run: nothing was changed. The import would have created 2, updated 0, left unchanged 0 devices, and refused 1 line.",
+    "Herald has no provider for the platforms of 1 of them.",
+    "Of the devices, 1 have a user, 1 a time zone, 0 a locale and 0 a time when they were last seen.",
+    "Fields of the file that devices did not get:",
+    "  Demographic.Make: 2 lines, a device has nothing for it",
+    "  Demographic.Timezone: 1 line, not valid",
+    "Fields with another name, because of the characters in theirs:",
+    "  Attributes.plan.name: metadata.plan_name in 1 line",
+    "Why lines were refused:",
+    "  line 4: is for phone numbers (SMS): Herald has no provider for it",
+  ]);
+});
+
 test("Ctrl-C during an import prints how to resume it, and resuming loses nothing", async () => {
   const mine = await system.project("Interrupted");
   const count = 3_000;

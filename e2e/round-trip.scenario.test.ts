@@ -67,6 +67,7 @@ const sendToAll = async (project: Project) => {
 
 test.for([
   ["pinpoint", "pinpoint.ndjson"],
+  ["pinpoint", "pinpoint.csv"],
   ["sns", "sns.ndjson"],
   ["onesignal", "onesignal.csv"],
   ["firebase", "firebase.ndjson"],

@@ -106,6 +106,19 @@ export type Import = {
   updated: number;
   unchanged: number;
   refused: number;
+  /** Of the refused lines, those for which Herald has no provider: email, SMS, and platforms such as Huawei or Windows */
+  unsupported: number;
+  /** How many of the lines that are not refused gave the device this */
+  lines_with: {
+    user_id: number;
+    time_zone: number;
+    locale: number;
+    last_seen_at: number;
+  };
+  /** Fields with values that devices did not get. At most 200, those of the most lines first. Absent in lists, and until the import is completed */
+  unused?: UnusedField[];
+  /** Fields that are stored under another name: a key has no `.` or `$`, and belongs to one field. At most 200, those of the most lines first. Absent in lists, and until the import is completed */
+  renamed?: RenamedField[];
   /** Errors beyond the 10,000 that an import keeps */
   errors_left_out: number;
   created_at: string;
@@ -115,6 +128,22 @@ export type Import = {
 export type ImportFormat = Open<
   "herald" | "pinpoint" | "sns" | "onesignal" | "firebase" | "parse" | "azure-nh" | "pnta"
 >;
+
+export type UnusedField = {
+  /** As the file names it; of nested fields the path, such as `Demographic.Make` */
+  field: string;
+  /** `unknown`: a device has nothing that it could become. `invalid`: its value is not valid, such as a time zone that is not an IANA name, and was left out. More may come */
+  reason: Open<"unknown" | "invalid">;
+  lines: number;
+};
+
+export type RenamedField = {
+  /** As the file names it; of nested fields the path, such as `Demographic.Make` */
+  field: string;
+  /** The path in the device. A number at its end keeps apart what would otherwise have the same name */
+  name: string;
+  lines: number;
+};
 
 export type ImportError = {
   /** Counted from 1. In CSV a line is a row, and the header is row 1 */

@@ -29,12 +29,41 @@ const progressOf = ({ status, lines_stored, lines_processed }: Import): string =
   return `[${"#".repeat(filled)}${".".repeat(barWidth - filled)}] ${Math.floor(done * 100)} % of ${formatNumber(lines_stored)} lines`;
 };
 
-const words = (done: Import): string =>
-  [
-    done.dry_run ? "Dry run: nothing was changed. The import would have" : "The import has",
-    `created ${formatNumber(done.created)}, updated ${formatNumber(done.updated)}, left unchanged ${formatNumber(done.unchanged)} devices,`,
-    `and refused ${formatNumber(done.refused)} lines.`,
-  ].join(" ");
+const lines = (count: number): string => `${formatNumber(count)} ${count === 1 ? "line" : "lines"}`;
+
+/** The maximum number of printed fields of each kind; the API lists more. */
+const shownFields = 20;
+
+const listed = (title: string, fields: readonly string[]): string[] => {
+  if (fields.length === 0) return [];
+  const shown = fields.slice(0, shownFields);
+  const more = fields.length - shown.length;
+  return [title, ...shown.map((field) => `  ${field}`), ...(more > 0 ? [`  and ${formatNumber(more)} more`] : [])];
+};
+
+const words = (done: Import): string[] => {
+  const { lines_with: given, unsupported, unused = [], renamed = [] } = done;
+  const reasons = { unknown: "a device has nothing for it", invalid: "not valid" };
+  return [
+    [
+      done.dry_run ? "Dry run: nothing was changed. The import would have" : "The import has",
+      `created ${formatNumber(done.created)}, updated ${formatNumber(done.updated)}, left unchanged ${formatNumber(done.unchanged)} devices,`,
+      `and refused ${lines(done.refused)}.`,
+    ].join(" "),
+    ...(unsupported > 0 ? [`Herald has no provider for the platforms of ${formatNumber(unsupported)} of them.`] : []),
+    `Of the devices, ${formatNumber(given.user_id)} have a user, ${formatNumber(given.time_zone)} a time zone, ${formatNumber(given.locale)} a locale and ${formatNumber(given.last_seen_at)} a time when they were last seen.`,
+    ...listed(
+      "Fields of the file that devices did not get:",
+      unused.map(
+        (one) => `${one.field}: ${lines(one.lines)}, ${reasons[one.reason as keyof typeof reasons] ?? one.reason}`,
+      ),
+    ),
+    ...listed(
+      "Fields with another name, because of the characters in theirs:",
+      renamed.map((one) => `${one.field}: ${one.name} in ${lines(one.lines)}`),
+    ),
+  ];
+};
 
 /** Shows progress until the import is completed. */
 const watch = async (
@@ -110,7 +139,8 @@ export const addImport = (group: Command, add: Add) => {
       const errors = page ? page.data : [];
       await context.result({ ...finished, errors }, () =>
         [
-          words(finished),
+          ...words(finished),
+          ...(errors.length > 0 ? ["Why lines were refused:"] : []),
           ...errors.map(
             ({ line, field, reason }) => `  line ${formatNumber(line)}: ${field === "" ? "" : `${field}: `}${reason}`,
           ),

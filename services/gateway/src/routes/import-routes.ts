@@ -52,7 +52,9 @@ const listImports = defineRoute("listImports", "get /api/v1/imports", {
 });
 
 const getImport = defineRoute("getImport", "get /api/v1/imports/{id}", {
-  summary: "Read how far an import is",
+  summary: "Read how far an import is, and what it says of the file",
+  description:
+    "Once it is completed, it also lists the fields of the file that devices did not get, and those that have another name in the device.",
   access: project("devices"),
   params: { id: importParam },
   responses: { 200: { description: "The import", schema: dataOf(Import) } },
@@ -74,7 +76,7 @@ const listImportErrors = defineRoute("listImportErrors", "get /api/v1/imports/{i
 const uploadImport = defineRoute("uploadImport", "put /api/v1/imports/{id}/content", {
   summary: "Upload the file of an import",
   description:
-    "NDJSON or CSV in UTF-8 by its Content-Type, also as gzip, of any size; `text/plain` for formats with one token or one XML element a line. A line has at most 64 KiB, and 200 columns in CSV. Herald reads no faster than it processes. The response comes when all lines are stored; they may still be processed then. After a broken connection, send the whole file again with `after_line` = the import's `lines_stored`. A line that cannot be imported is an error of the import and stops nothing.",
+    "NDJSON or CSV in UTF-8 by its Content-Type, also as gzip, of any size; `text/plain` for formats with one token or one XML element a line. A line has at most 64 KiB, and 200 columns in CSV, separated by `,`, `;` or tabs. Herald reads no faster than it processes. The response comes when all lines are stored; they may still be processed then. After a broken connection, send the whole file again with `after_line` = the import's `lines_stored`. A line that cannot be imported is an error of the import and stops nothing.",
   access: project("devices"),
   params: { id: importParam },
   query: ImportContentQuery,

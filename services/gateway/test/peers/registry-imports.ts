@@ -5,13 +5,22 @@ import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
 export const serveImports = (serve: Serve): void => {
   const imports = new Map<string, Owned<Import>>();
   serve(CreateImportRequest, ({ projectId, importId, format, dryRun }) => {
-    const none = { lines_stored: 0, lines_processed: 0, created: 0, updated: 0, unchanged: 0, refused: 0 };
+    const none = {
+      lines_stored: 0,
+      lines_processed: 0,
+      created: 0,
+      updated: 0,
+      unchanged: 0,
+      refused: 0,
+      unsupported: 0,
+    };
     const value: Import = {
       id: importId,
       format,
       dry_run: dryRun,
       status: "uploading",
       ...none,
+      lines_with: { user_id: 0, time_zone: 0, locale: 0, last_seen_at: 0 },
       errors_left_out: 0,
       created_at: at(),
     };

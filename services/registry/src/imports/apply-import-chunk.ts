@@ -3,6 +3,8 @@ import { errors, ImportChunkV1, type ImportError, importedDeviceId, importLimits
 import { createFairGate, type FairGate, HeraldError, hasCode, type Logger } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { type ParsedDevice, type PutResult, parseDevices, startPutDevices } from "../requests/put-devices.ts";
+import type { ChunkCounts } from "../stores/import-store.ts";
+import { countGiven, createChunkReport } from "./chunk-report.ts";
 import { createReadLine } from "./read-line.ts";
 
 /** Chunks of five hundred devices each. Concurrent chunks share database commands. A project that is alone has four of these places. */
@@ -23,25 +25,41 @@ const mayPass = (error: unknown, isLastTry: boolean): boolean => {
   return retry === "unavailable" || (retry === "later" && !isLastTry);
 };
 
+/** What the report of an import says about a chunk, beside the results of its lines. */
+type ChunkFacts = Pick<ChunkCounts, "unsupported" | "notes" | keyof ReturnType<typeof countGiven>>;
+const noFacts: ChunkFacts = { unsupported: 0, notes: [], users: 0, timeZones: 0, locales: 0, times: 0 };
+
 /** Reads the lines of a chunk and starts to put their devices. Undefined when there is nothing to do. */
 const startChunk = async (deps: Deps, chunk: ImportChunkV1) => {
   const { projectId, importId } = chunk;
   const [found, isApplied] = await Promise.all([deps.imports.find(projectId, importId), deps.imports.hasChunk(chunk)]);
   // If the import is missing, its project was deleted.
   if (found === undefined || isApplied) return undefined;
-  const readLine = createReadLine(found.format, chunk.header);
+  const report = createChunkReport();
+  const readLine = createReadLine(found.format, chunk.header, report);
   const at = new Date(chunk.at);
   const parsed = await parseDevices(chunk.content, readLine);
   const devices = parsed.map((one, index): ParsedDevice => {
     const line = chunk.content[index];
     return "device" in one && line ? { ...one, newId: importedDeviceId(importId, line.n, at) } : one;
   });
-  return startPutDevices(deps, projectId, devices, { dryRun: found.dryRun });
+  const { results } = await startPutDevices(deps, projectId, devices, { dryRun: found.dryRun });
+  const factsOf = (done: readonly PutResult[]): ChunkFacts => ({
+    unsupported: report.unsupported(),
+    notes: report.notes(),
+    ...countGiven(devices, done),
+  });
+  return { results, factsOf };
 };
 
 /** Counts the results of a chunk, in the order of its lines. */
-const addChunk = async (deps: Deps, chunk: ImportChunkV1, results: readonly PutResult[]): Promise<void> => {
-  const counts = { created: 0, updated: 0, unchanged: 0, refused: 0 };
+const addChunk = async (
+  deps: Deps,
+  chunk: ImportChunkV1,
+  results: readonly PutResult[],
+  facts: ChunkFacts,
+): Promise<void> => {
+  const counts = { created: 0, updated: 0, unchanged: 0, refused: 0, ...facts };
   const problems: ImportError[] = [];
   for (const [index, one] of results.entries()) {
     counts[one.result]++;
@@ -87,6 +105,7 @@ export const applyImportChunk = (
           deps,
           chunk,
           chunk.content.map(() => giveUp(code)),
+          noFacts,
         );
       };
       const leave = await gate.enter(projectId, 1);
@@ -97,7 +116,9 @@ export const applyImportChunk = (
           // Chunks start in order and continue concurrently. Devices of one push token take turns, so that the later of
           // two lines of one device wins.
           const started = await deps.keyedMutex(importId, () => startChunk(deps, chunk));
-          if (started !== undefined) await addChunk(deps, chunk, await started.results);
+          if (started === undefined) return;
+          const results = await started.results;
+          await addChunk(deps, chunk, results, started.factsOf(results));
         } catch (error) {
           const passes = passing(error);
           if (mayPass(passes, deliveryCount >= maxTries)) throw passes;

@@ -50,8 +50,27 @@ const view = async ({ bus, imports, now }: Deps, found: ImportDocument): Promise
     updated: applied.updated,
     unchanged: applied.unchanged,
     refused: applied.refused + lost,
+    unsupported: applied.unsupported,
+    lines_with: {
+      user_id: applied.users,
+      time_zone: applied.timeZones,
+      locale: applied.locales,
+      last_seen_at: applied.times,
+    },
     errors_left_out: Math.max(0, applied.errors - kept) + lost,
     created_at: at.toISOString(),
+  };
+};
+
+/** The report of an import: its state, and once it is completed, what is said about fields of its lines. */
+const report = async (deps: Deps, found: ImportDocument): Promise<Import> => {
+  const state = await view(deps, found);
+  if (state.status !== "completed") return state;
+  const notes = await deps.imports.notes(found.projectId, found._id);
+  return {
+    ...state,
+    unused: notes.flatMap(({ kind, field, lines }) => (kind === "renamed" ? [] : { field, reason: kind, lines })),
+    renamed: notes.flatMap(({ kind, field, name = "", lines }) => (kind === "renamed" ? { field, name, lines } : [])),
   };
 };
 
@@ -80,7 +99,7 @@ export const handleImportRequests = (deps: Deps): RequestListener[] => {
       return view(deps, await find(projectId, importId));
     }),
 
-    handleRequest(bus, GetImport, async ({ projectId, importId }) => view(deps, await find(projectId, importId))),
+    handleRequest(bus, GetImport, async ({ projectId, importId }) => report(deps, await find(projectId, importId))),
 
     handleRequest(bus, ListImports, async ({ projectId, page }) => {
       const found = await imports.list(projectId, page);

@@ -1,34 +1,37 @@
-import { csvRow, fromCsvText, type ImportChunkV1, type ImportFormat, importLimits } from "@herald/contracts";
+import {
+  csvDelimiter,
+  csvRow,
+  fromCsvText,
+  type ImportChunkV1,
+  type ImportFormat,
+  importLimits,
+  isObject,
+} from "@herald/contracts";
 import { hasCode, parseJson } from "@herald/kit";
 import type { Refused } from "../requests/put-devices.ts";
+import type { ChunkReport } from "./chunk-report.ts";
 import { pinpoint, sns } from "./formats/amazon.ts";
-import { azureNh, registrationOf } from "./formats/azure-nh.ts";
-import type { ImportRow, MapRow } from "./formats/fields.ts";
+import { azureNh } from "./formats/azure-nh.ts";
+import { createFields, type FormatReader, type ImportRow } from "./formats/fields.ts";
 import { firebase } from "./formats/firebase.ts";
 import { herald } from "./formats/herald.ts";
 import { onesignal } from "./formats/onesignal.ts";
 import { parse } from "./formats/parse.ts";
 import { pnta } from "./formats/pnta.ts";
+import { hasTypedValues, plainValues } from "./formats/typed-values.ts";
 
 type Line = ImportChunkV1["content"][number];
 type Read = { readonly device: unknown } | Refused;
 
-/** `line`: for formats whose lines need not be JSON. */
-const formats: Readonly<
-  Record<ImportFormat, { object: MapRow; cells: MapRow; line?: (text: string) => ImportRow | undefined }>
-> = {
+const formats: Readonly<Record<ImportFormat, FormatReader>> = {
   herald,
-  pinpoint: { object: pinpoint, cells: pinpoint },
-  sns: { object: sns, cells: sns },
-  onesignal: { object: onesignal, cells: onesignal },
-  firebase: {
-    object: firebase,
-    cells: firebase,
-    line: (text) => (/^[A-Za-z0-9_:-]{20,}$/.test(text) ? { token: text } : undefined),
-  },
-  parse: { object: parse, cells: parse },
-  "azure-nh": { object: azureNh, cells: azureNh, line: registrationOf },
-  pnta: { object: pnta, cells: pnta },
+  pinpoint,
+  sns,
+  onesignal,
+  firebase,
+  parse,
+  "azure-nh": azureNh,
+  pnta,
 };
 
 const broken = {
@@ -46,28 +49,45 @@ const refused = (code: string, detail: string): Refused => ({
 
 type ReadRow = (text: string) => { readonly row: ImportRow } | Refused;
 
+/** The cells that are not blank, by their columns. Cells of one column twice become a list. */
+const rowOf = (columns: readonly string[], cells: readonly string[]): ImportRow => {
+  const row = new Map<string, string | string[]>();
+  for (const [at, column] of columns.entries()) {
+    const cell = fromCsvText(cells[at] ?? "");
+    if (cell.trim() === "") continue;
+    const other = row.get(column);
+    row.set(column, other === undefined ? cell : [other, cell].flat());
+  }
+  return Object.fromEntries(row);
+};
+
 /** Reads rows of CSV as its header names their cells. */
 const csvReader = (header: string): ReadRow => {
-  const names = csvRow(header, importLimits.columns);
+  const delimiter = csvDelimiter(header);
+  const names = csvRow(header, importLimits.columns, delimiter);
   if (names === "broken") return () => refused("invalid-format", "cannot be read: the header is not CSV");
   if (names === "too-many")
     return () => refused("too-many", `cannot be read: the header has more than ${importLimits.columns} columns`);
   const columns = names.map((name) => fromCsvText(name.trim()));
   return (text) => {
-    const cells = csvRow(text, importLimits.columns);
+    const cells = csvRow(text, importLimits.columns, delimiter);
     if (cells === "broken") return refused("invalid-format", "is not CSV: check its quotes");
     if (cells === "too-many") return refused("too-many", `has more than ${importLimits.columns} cells`);
     if (cells.length !== columns.length)
       return refused("invalid-format", `has ${cells.length} cells where the header has ${columns.length}`);
-    return { row: Object.fromEntries(columns.map((column, at) => [column, fromCsvText(cells[at] ?? "")])) };
+    return { row: rowOf(columns, cells) };
   };
 };
 
-const jsonRow: ReadRow = (text) => {
-  const value = parseJson(text, importLimits.values);
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return { row: value as ImportRow };
-  return refused("invalid-type", "must be a JSON object; a list of them must be written one per line");
-};
+/** Reads a line of JSON. Objects of Herald's own export stay as they are, so that metadata comes back as it was. */
+const jsonReader =
+  (format: ImportFormat): ReadRow =>
+  (text) => {
+    const parsed = parseJson(text, importLimits.values);
+    const value = format !== "herald" && hasTypedValues(text) ? plainValues(parsed) : parsed;
+    if (isObject(value)) return { row: value };
+    return refused("invalid-type", "must be a JSON object; a list of them must be written one per line");
+  };
 
 /** Runs a step that parses JSON of the file. */
 const refusingJson = <Result>(step: () => Result): Result | Refused => {
@@ -80,10 +100,17 @@ const refusingJson = <Result>(step: () => Result): Result | Refused => {
   }
 };
 
-/** Reads lines of a file as devices, not validated yet. With a `header` they are rows of CSV. */
-export const createReadLine = (format: ImportFormat, header: string | undefined): ((line: Line) => Read) => {
-  const { object, cells, line: fromLine } = formats[format];
-  const [map, readRow] = header === undefined ? [object, jsonRow] : [cells, csvReader(header)];
+/**
+ * Reads lines of a file as devices, not validated yet. With a `header` they are rows of CSV. `report` gets what is said about fields and
+ * platforms of the lines.
+ */
+export const createReadLine = (
+  format: ImportFormat,
+  header: string | undefined,
+  report?: ChunkReport,
+): ((line: Line) => Read) => {
+  const { groups, object, cells = object, line: fromLine } = formats[format];
+  const [map, readRow] = header === undefined ? [object, jsonReader(format)] : [cells, csvReader(header)];
   return (line) => {
     if ("problem" in line) {
       const [code, detail] = broken[line.problem];
@@ -95,9 +122,14 @@ export const createReadLine = (format: ImportFormat, header: string | undefined)
       const own = header === undefined ? fromLine?.(line.text.trim()) : undefined;
       const read = own ? { row: own } : readRow(line.text);
       if ("result" in read) return read;
-      const device = map(read.row);
-      if (device !== undefined) return { device };
-      return refused("invalid-value", "is no device that Herald can push to: its channel or platform is another one");
+      const fields = createFields(read.row, groups);
+      const mapped = map(fields);
+      if ("unsupported" in mapped) {
+        report?.addUnsupported();
+        return refused("invalid-value", `is for ${mapped.unsupported}: Herald has no provider for it`);
+      }
+      report?.addNotes(fields.notes());
+      return mapped;
     });
   };
 };

@@ -22,7 +22,9 @@ const read = async (format: ImportFormat, file: string): Promise<unknown[]> => {
   return parsed.map((one) => ("device" in one ? one.device : one.problems[0]?.detail));
 };
 
-const notPush = expect.stringContaining("no device that Herald can push to");
+const notFor = (what: string) => `is for ${what}: Herald has no provider for it`;
+const fcmOnIos = "cHkUvHDRT0mVg6gvEbWFaR:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx";
+const tokenLike = (start: string) => expect.stringMatching(new RegExp(`^${start}${apns.slice(4)}$`, "i"));
 const seen = "2026-03-01T08:00:00.000Z";
 
 const fixtures: Record<string, readonly [ImportFormat, readonly unknown[]]> = {
@@ -97,7 +99,30 @@ const fixtures: Record<string, readonly [ImportFormat, readonly unknown[]]> = {
         last_seen_at: seen,
       },
       { token: "fcm-token-1", platform: "android", status: "inactive", last_seen_at: "2026-02-01T08:00:00.000Z" },
-      notPush,
+      notFor("email addresses"),
+      { token: fcmOnIos, platform: "ios", provider: "fcm", metadata: { plan: "pro", plan_2: "family" } },
+      expect.stringContaining("is for VoIP tokens, which the app sends to Herald"),
+    ],
+  ],
+  "pinpoint.csv": [
+    "pinpoint",
+    [
+      {
+        token: apns,
+        platform: "ios",
+        environment: "production",
+        user_id: "u_8412",
+        metadata: { plan: "pro", team: ["red", "blue"], sessions: 12 },
+        identifiers: { current_locale: "de-DE", current_time_zone: "Europe/Berlin", country: "DE" },
+        last_seen_at: seen,
+      },
+      {
+        token: "fcm-token-1",
+        platform: "android",
+        identifiers: { current_locale: "en-US", country: "US" },
+        status: "inactive",
+      },
+      notFor("phone numbers (SMS)"),
     ],
   ],
   "sns.ndjson": [
@@ -105,7 +130,9 @@ const fixtures: Record<string, readonly [ImportFormat, readonly unknown[]]> = {
     [
       { token: apns, platform: "ios", environment: "sandbox", metadata: { plan: "pro" } },
       { token: "fcm-token-1", platform: "android", metadata: { custom_user_data: "u_8412" }, status: "inactive" },
-      notPush,
+      notFor("Amazon devices (ADM)"),
+      expect.stringContaining("is for VoIP tokens"),
+      { token: tokenLike("841f"), platform: "ios", environment: "production", app: "com.example.driver" },
     ],
   ],
   "onesignal.csv": [
@@ -116,12 +143,21 @@ const fixtures: Record<string, readonly [ImportFormat, readonly unknown[]]> = {
         platform: "ios",
         user_id: "u_8412",
         metadata: { plan: "pro" },
-        identifiers: { current_locale: "de", app_version: "2.4.1", system_version: "19.1", model: "iPhone15,2" },
+        identifiers: {
+          current_locale: "de",
+          app_version: "2.4.1",
+          system_version: "19.1",
+          model: "iPhone15,2",
+          current_time_zone: "Europe/Berlin",
+          country: "DE",
+        },
         last_seen_at: seen,
       },
       expect.objectContaining({ token: "fcm-token-1", platform: "android", status: "inactive" }),
       expect.objectContaining({ token: "https://push.example/1", platform: "web", keys }),
-      notPush,
+      notFor("email addresses"),
+      notFor("Huawei devices (HMS)"),
+      expect.objectContaining({ token: tokenLike("840f"), status: "inactive", user_id: "u_2" }),
     ],
   ],
   "firebase.txt": ["firebase", [{ token: "dQw4w9WgXcQ:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx", platform: "android" }]],
@@ -139,6 +175,16 @@ const fixtures: Record<string, readonly [ImportFormat, readonly unknown[]]> = {
         last_seen_at: seen,
       },
       { token: "fcm-token-2", platform: "android", user_id: "u_2", metadata: { plan: "pro" } },
+      {
+        token: "fcm-token-3",
+        platform: "ios",
+        provider: "fcm",
+        app: "com.example.driver",
+        topics: ["news"],
+        identifiers: { app_version: "2.4.1" },
+        last_seen_at: seen,
+      },
+      notFor("Windows devices (WNS)"),
     ],
   ],
   "parse.ndjson": [
@@ -147,6 +193,7 @@ const fixtures: Record<string, readonly [ImportFormat, readonly unknown[]]> = {
       {
         token: apns,
         platform: "ios",
+        app: "com.example.shop",
         installation_id: "6f9c",
         user_id: "u_8412",
         topics: ["news"],
@@ -155,12 +202,32 @@ const fixtures: Record<string, readonly [ImportFormat, readonly unknown[]]> = {
           current_locale: "de-DE",
           app_version: "2.4.1",
           current_time_zone: "Europe/Berlin",
-          app: "com.example.shop",
         },
         last_seen_at: seen,
       },
       { token: "fcm-token-1", platform: "android", user_id: "u_2", last_seen_at: "2026-02-01T08:00:00.000Z" },
-      notPush,
+      notFor("Windows devices (WNS)"),
+      {
+        token: fcmOnIos,
+        platform: "ios",
+        provider: "fcm",
+        app: "com.example.driver",
+        metadata: {
+          visits: 17,
+          lastVisit: "2026-02-01T08:00:00.000Z",
+          trips: [{ id: "65b8f1e2a1b2c3d4e5f60718", km_total: 12.5 }],
+          plan_name: "gold",
+          plan_name_2: "pro",
+        },
+        last_seen_at: "2026-02-01T08:00:00.000Z",
+      },
+      {
+        token: "https://push.example/5",
+        platform: "web",
+        keys,
+        metadata: { since: "2026-01-01T00:00:00.000Z" },
+        last_seen_at: seen,
+      },
     ],
   ],
   "azure-nh.xml": [
@@ -168,8 +235,16 @@ const fixtures: Record<string, readonly [ImportFormat, readonly unknown[]]> = {
     [
       { token: apns, platform: "ios", topics: ["news"], metadata: { tags: ["user:8412"] } },
       { token: "fcm-token-1", platform: "android" },
-      { token: "https://push.example/1", platform: "web", keys, user_id: "u_8412" },
-      notPush,
+      { token: "https://push.example/1", platform: "web", keys, installation_id: "i1", user_id: "u_8412" },
+      notFor("Windows devices (WNS)"),
+      { token: tokenLike("841f"), platform: "ios", installation_id: "i2", user_id: "u_2", topics: ["vip"] },
+      {
+        token: "fcm-token-3",
+        platform: "android",
+        installation_id: "i3",
+        status: "inactive",
+        last_seen_at: "2026-03-01T08:00:00.123Z",
+      },
     ],
   ],
   "pnta.ndjson": [

@@ -33,12 +33,26 @@ export type ImportDocument = {
   readonly unfinishedSince?: Date;
 };
 
-const results = ["created", "updated", "unchanged", "refused"] as const;
-/** How many lines a chunk had of each result. */
-export type LineCounts = Readonly<Record<(typeof results)[number], number>>;
+const lineCounts = ["created", "updated", "unchanged", "refused", "unsupported"] as const;
+const givenCounts = ["users", "timeZones", "locales", "times"] as const;
+
+/** How many lines gave their device a user, a time zone, a locale and a time of its last use. */
+export type GivenCounts = Readonly<Record<(typeof givenCounts)[number], number>>;
+
+/** What the lines of a chunk or an import say about a field: see `UnusedField` and `RenamedField`. */
+export type CountedNote = {
+  readonly kind: "unknown" | "invalid" | "renamed";
+  readonly field: string;
+  readonly name?: string;
+  readonly lines: number;
+};
+
+/** What a chunk counts: lines of each result, and what they had. */
+export type ChunkCounts = Readonly<Record<(typeof lineCounts)[number], number>> &
+  GivenCounts & { readonly notes: readonly CountedNote[] };
 
 /** A chunk that has been applied. `_id`: the import and the chunk's first line, so that the chunk counts once. */
-type ChunkDocument = LineCounts & {
+type ChunkDocument = ChunkCounts & {
   readonly _id: string;
   readonly projectId: ProjectId;
   readonly importId: ImportId;
@@ -58,7 +72,7 @@ type ErrorDocument = ImportError & {
 };
 
 /** The sums over the applied chunks of an import. `lastAt`: when the last of them was applied. */
-type Applied = Omit<ChunkDocument, "_id" | "projectId" | "importId" | "at"> & { readonly lastAt?: Date };
+type Applied = Omit<ChunkDocument, "_id" | "projectId" | "importId" | "at" | "notes"> & { readonly lastAt?: Date };
 
 const indexes = {
   list: { fields: { projectId: 1, _id: 1 }, purpose: "list" },
@@ -80,7 +94,7 @@ const errorsAtATime = 500;
 const keyOf = (importId: ImportId, line: number): string => `${importId}/${String(line).padStart(9, "0")}`;
 
 /** The fields of a chunk that are summed for its import. */
-const summed = [...results, "lines", "errors"] as const;
+const summed = [...lineCounts, ...givenCounts, "lines", "errors"] as const;
 
 export const createImportStore = (db: Db, counts: Counts) => {
   const imports = db.collection<ImportDocument>("imports");
@@ -118,7 +132,7 @@ export const createImportStore = (db: Db, counts: Counts) => {
       (await chunks.findOne({ _id: keyOf(importId, firstLine), projectId }, { projection: { _id: 1 } })) !== null,
 
     /** Counts a chunk, once, after its devices are written. Errors beyond the limit of an import are counted and left out. */
-    addChunk: async (chunk: ImportChunkV1, found: LineCounts, problems: readonly ImportError[], at: Date) => {
+    addChunk: async (chunk: ImportChunkV1, found: ChunkCounts, problems: readonly ImportError[], at: Date) => {
       const { projectId, importId, firstLine, lines, last } = chunk;
       const lastLine = firstLine + lines - 1;
       if (problems.length > 0) {
@@ -159,6 +173,27 @@ export const createImportStore = (db: Db, counts: Counts) => {
         .toArray();
       const none = Object.fromEntries([...summed, "lastLine"].map((field) => [field, 0]));
       return { ...none, ...row, end: row?.end ?? undefined } as Applied;
+    },
+
+    /** The notes of all chunks, those of the most lines first. */
+    notes: async (projectId: ProjectId, importId: ImportId): Promise<CountedNote[]> => {
+      const Group = {
+        _id: { kind: "$notes.kind", field: "$notes.field", name: "$notes.name" },
+        lines: { $sum: "$notes.lines" },
+      };
+      const rows = await chunks
+        .aggregate<Document>(
+          [
+            { $match: { projectId, importId } },
+            { $unwind: "$notes" },
+            { $group: Group },
+            { $sort: { lines: -1, "_id.field": 1, "_id.name": 1 } },
+            { $limit: importLimits.reportedFields },
+          ],
+          { hint: indexName(ofImport.list) },
+        )
+        .toArray();
+      return rows.map(({ _id, lines }) => ({ ..._id, lines }) as CountedNote);
     },
 
     countErrors: (projectId: ProjectId, importId: ImportId): Promise<number> =>

@@ -11,7 +11,8 @@ export type ImportFormat = z.infer<typeof ImportFormat>;
 /**
  * `lineBytes`: per line of a file; `columns`: of CSV, and elements of a line of XML; `values`: per line of JSON; `errors`: stored per import;
  * `junkBytes`: of blank and too long lines per upload; `unfinished`: imports of a project that began within `unfinishedMs` and are not
- * processed to their end; `waitingChunks`: of a project in the stream.
+ * processed to their end; `waitingChunks`: of a project in the stream; `reportedFields` of an import and of each chunk: as many as columns, so
+ * that the numbers of a CSV file are exact; `fieldLength`: of a reported name.
  */
 export const importLimits = {
   lineBytes: 65_536,
@@ -25,6 +26,8 @@ export const importLimits = {
   unfinished: 20,
   unfinishedMs: 86_400_000,
   waitingChunks: 16,
+  reportedFields: 200,
+  fieldLength: 100,
 } as const;
 
 /** Body of `POST /imports`. */
@@ -41,6 +44,38 @@ export const CreateImport = namedBody(
 
 const count = z.number().int().min(0);
 
+const field = z
+  .string()
+  .meta({ description: "As the file names it; of nested fields the path, such as `Demographic.Make`" });
+const ofTheEnd = "At most 200, those of the most lines first. Absent in lists, and until the import is completed";
+
+/** A field of an imported file from which devices got nothing. */
+export const UnusedField = named(
+  "UnusedField",
+  {
+    field,
+    reason: z.enum(["unknown", "invalid"]).meta({
+      description:
+        "`unknown`: a device has nothing that it could become. `invalid`: its value is not valid, such as a time zone that is not an IANA name, and was left out. More may come",
+    }),
+    lines: count,
+  },
+  { examples: [{ field: "Demographic.Make", reason: "unknown", lines: 1200 }] },
+);
+
+/** A field of an imported file that is stored under another name. */
+export const RenamedField = named(
+  "RenamedField",
+  {
+    field,
+    name: z.string().meta({
+      description: "The path in the device. A number at its end keeps apart what would otherwise have the same name",
+    }),
+    lines: count,
+  },
+  { examples: [{ field: "plan.name", name: "metadata.plan_name", lines: 1200 }] },
+);
+
 /** An import of devices from a file. The counts are numbers of lines. */
 export const Import = named("Import", {
   id: ImportId,
@@ -56,6 +91,23 @@ export const Import = named("Import", {
   updated: count,
   unchanged: count,
   refused: count,
+  unsupported: count.meta({
+    description:
+      "Of the refused lines, those for which Herald has no provider: email, SMS, and platforms such as Huawei or Windows",
+  }),
+  lines_with: z
+    .object({ user_id: count, time_zone: count, locale: count, last_seen_at: count })
+    .meta({ description: "How many of the lines that are not refused gave the device this" }),
+  unused: z
+    .array(UnusedField)
+    .optional()
+    .meta({ description: `Fields with values that devices did not get. ${ofTheEnd}` }),
+  renamed: z
+    .array(RenamedField)
+    .optional()
+    .meta({
+      description: `Fields that are stored under another name: a key has no \`.\` or \`$\`, and belongs to one field. ${ofTheEnd}`,
+    }),
   errors_left_out: count.meta({ description: "Errors beyond the 10,000 that an import keeps" }),
   created_at: z.iso.datetime(),
 });

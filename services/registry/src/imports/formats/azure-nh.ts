@@ -1,6 +1,8 @@
 import { importLimits } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { arrayFrom, definedFields, device, type ImportRow, type MapRow, platformNamed, textFrom } from "./fields.ts";
+import { deviceOf, type FormatReader, type ImportRow } from "./fields.ts";
+import { platformNamed } from "./platform-names.ts";
+import { definedFields, textFrom } from "./values.ts";
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
 
@@ -30,31 +32,40 @@ export const registrationOf = (line: string): ImportRow | undefined => {
   return row;
 };
 
-/** Azure Notification Hubs: registrations as XML, or installations as JSON, one a line. */
-export const azureNh: MapRow = (row) => {
-  const kind = textFrom(row.kind)?.replace(/(Template)?RegistrationDescription$/, "") ?? textFrom(row.platform) ?? "";
-  const platform = platformNamed(kind.toLowerCase());
-  if (platform === undefined) return undefined;
-  const given = arrayFrom(row.tags).length > 0 ? arrayFrom(row.tags) : (textFrom(row.Tags)?.split(",") ?? []);
-  const channel = row.pushChannel;
-  const web = typeof channel === "object" && channel !== null ? (channel as ImportRow) : row;
-  const isWeb = platform.platform === "web";
-  return device({
-    ...platform,
-    token: isWeb
-      ? (textFrom(web.endpoint) ?? textFrom(web.Endpoint))
-      : (textFrom(channel) ??
-        textFrom(row.DeviceToken) ??
-        textFrom(row.FcmV1RegistrationId) ??
-        textFrom(row.GcmRegistrationId)),
-    keys: isWeb
-      ? definedFields({
-          p256dh: textFrom(web.p256dh) ?? textFrom(web.P256DH),
-          auth: textFrom(web.auth) ?? textFrom(web.Auth),
-        })
-      : undefined,
-    user_id: textFrom(row.userId) || undefined,
-    // Azure adds tags that begin with `$`.
-    labels: given.filter((tag) => !textFrom(tag)?.startsWith("$")),
-  });
+/** Azure adds tags that begin with `$`. In the export of registrations they name the installation and its user: `$UserId:{u_8412}`. */
+const azureTag = (tags: readonly string[], name: string): string | undefined => {
+  const start = `$${name}:{`;
+  return tags.find((tag) => tag.startsWith(start) && tag.endsWith("}"))?.slice(start.length, -1);
+};
+
+/** Azure Notification Hubs: registrations as XML or JSON, or installations as JSON, one a line. */
+export const azureNh: FormatReader = {
+  groups: ["pushchannel"],
+  line: registrationOf,
+  object: (fields) => {
+    const platform = fields.read(["kind", "platform"], (value) =>
+      platformNamed(textFrom(value)?.replace(/(Template)?(RegistrationDescription)?$/, "")),
+    );
+    if (platform && "unsupported" in platform) return platform;
+    const isWeb = platform?.platform === "web";
+    const given = fields.read(["tags"], (value) => (Array.isArray(value) ? value : textFrom(value)?.split(",")));
+    const tags = (given ?? []).flatMap((tag) => textFrom(tag) ?? []);
+    const keys = isWeb && {
+      p256dh: fields.text("pushChannel.p256dh", "p256dh"),
+      auth: fields.text("pushChannel.auth", "auth"),
+    };
+    return deviceOf(fields, {
+      ...platform,
+      token: isWeb
+        ? fields.text("pushChannel.endpoint", "endpoint")
+        : fields.text("pushChannel", "DeviceToken", "FcmV1RegistrationId", "GcmRegistrationId"),
+      keys: keys ? definedFields(keys) : undefined,
+      app: fields.app("app"),
+      installation_id: fields.installationId("installationId") ?? azureTag(tags, "InstallationId"),
+      user_id: fields.text("userId") ?? azureTag(tags, "UserId"),
+      labels: tags.filter((tag) => !tag.startsWith("$")),
+      status: fields.boolean("pushChannelExpired") === true ? "inactive" : undefined,
+      last_seen_at: fields.time("lastUpdate"),
+    });
+  },
 };

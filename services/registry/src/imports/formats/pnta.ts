@@ -1,21 +1,24 @@
-import { device, jsonIn, type MapRow, platformNamed, record, textFrom, time } from "./fields.ts";
+import { deviceOf, type FormatReader, readableIdentifiers } from "./fields.ts";
 
 /** PNTA: its devices as JSON or CSV. Herald's API grew from PNTA's, so most fields have the same names. */
-export const pnta: MapRow = (row) => {
-  const platform = platformNamed(textFrom(row.platform)?.toLowerCase());
-  if (platform === undefined) return undefined;
-  const metadata = record(jsonIn(row.metadata));
-  return device({
-    ...platform,
-    token: textFrom(row.token) ?? textFrom(row.identifier),
-    keys: jsonIn(row.keys),
-    environment: textFrom(row.environment),
-    // Not `metadata.user_id`: anyone who knew a push token could write it at PNTA.
-    user_id: textFrom(row.user_id),
-    labels: jsonIn(row.topics),
-    metadata,
-    identifiers: jsonIn(row.identifiers),
-    status: textFrom(row.status) === "inactive" ? "inactive" : undefined,
-    last_seen_at: time(row.last_seen_at ?? row.updated_at),
-  });
+export const pnta: FormatReader = {
+  object: (fields) => {
+    const platform = fields.platform("platform");
+    if (platform && "unsupported" in platform) return platform;
+    const metadata = fields.object("metadata") ?? {};
+    return deviceOf(fields, {
+      ...platform,
+      token: fields.text("token", "identifier"),
+      keys: fields.object("keys"),
+      environment: fields.text("environment"),
+      app: fields.app("app"),
+      // Not `metadata.user_id`: anyone who knew a push token could write it at PNTA.
+      user_id: fields.text("user_id"),
+      labels: fields.list("topics"),
+      own: Object.entries(metadata).map(([key, value]) => ({ field: `metadata.${key}`, key, value })),
+      identifiers: readableIdentifiers(fields, fields.object("identifiers")),
+      status: fields.text("status") === "inactive" ? "inactive" : undefined,
+      last_seen_at: fields.time("last_seen_at", "updated_at"),
+    });
+  },
 };
