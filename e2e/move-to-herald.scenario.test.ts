@@ -28,6 +28,17 @@ const pages = [
   ["pnta", "pnta.ndjson", 2, 0, "\\d", 0],
 ] as const;
 
+/** What the importer reads that OneSignal exports only on request. */
+const onRequest = ["external_user_id", "timezone_id", "country", "notification_types", "web_auth", "web_p256"];
+
+test("the page on OneSignal requests every field that the importer reads", async () => {
+  const page = await readFile(join(root, "docs/how-to/move-from-onesignal.md"), "utf8");
+  const [, fields = ""] = page.match(/'\{"extra_fields": (\[.*\])\}'/) ?? [];
+  expect(JSON.parse(fields)).toEqual(onRequest);
+  const [header = ""] = (await readFile(join(fixtures, "onesignal.csv"), "utf8")).split("\n");
+  expect(header.split(",")).toEqual(expect.arrayContaining(onRequest));
+});
+
 test.for(pages)(
   "docs/how-to/move-from-%s.md works as it is written",
   async ([name, fixture, created, refused, users, zones]) => {
