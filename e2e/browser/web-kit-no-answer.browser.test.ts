@@ -187,9 +187,16 @@ test("a report without an answer does not keep another tab waiting", async () =>
       transaction.oncomplete = () => stored(opening.result.close());
     };
   })`);
-  const waiting = call("start()").catch(() => undefined);
+  let isAnswered = false;
+  const waiting = call("start()").then(
+    () => {
+      isAnswered = true;
+    },
+    () => undefined,
+  );
   await asked.promise;
   expect(await other.call("start()")).toMatchObject({ subscribed: true, pending: false });
+  expect(isAnswered).toBe(false);
   await page.close();
   await waiting;
 });

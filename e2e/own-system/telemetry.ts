@@ -143,7 +143,7 @@ export function testTelemetry(own: () => OwnSystem): void {
       for (const line of lines) expect(line).toMatch(line.startsWith("#") ? /^# (HELP|TYPE|UNIT) \w+ ./ : sample);
       expect(value(lines, "process_resident_memory_bytes")).toBeGreaterThan(0);
       expect(value(lines, "process_cpu_seconds_total", { mode: "user" })).toBeGreaterThan(0);
-      expect(lines.some((line) => line.startsWith("nodejs_eventloop_delay_seconds"))).toBe(true);
+      expect(lines.some((line) => line.startsWith("nodejs_eventloop_delay_p99_seconds"))).toBe(true);
       expect(
         value(lines, "http_server_request_duration_count", { http_route: "/readyz", http_response_status_code: "200" }),
       ).toBeGreaterThan(0);

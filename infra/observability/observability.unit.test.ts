@@ -77,7 +77,6 @@ const valuesOf = (metric: string, label: string): readonly string[] => {
     http_route: ["/livez", "/readyz", ...paths],
     http_request_method: ["GET", "POST", "PUT", "PATCH", "DELETE"],
     http_response_status_code: statuses,
-    quantile: ["0.5", "0.99", "1"],
     mode: ["user", "system"],
   };
   return all[label] ?? [];
@@ -178,6 +177,12 @@ const rules = alerts
     const [, line = "", block = ""] = /^ {8}expr: (?:([^|\n].*)|\|\n((?: {10}.*\n)+))/m.exec(rule) ?? [];
     return { name: rule.slice(0, rule.indexOf("\n")), expression: (line || block).trim(), rule };
   });
+
+test("only summaries and histograms have the labels that Prometheus keeps for them", () => {
+  const kept = { quantile: "summary", le: "histogram" };
+  for (const [name, { type, labels }] of metrics)
+    for (const [label, owner] of Object.entries(kept)) if (type !== owner) expect(labels, name).not.toContain(label);
+});
 
 describe("the alerts", () => {
   test("there are some, each with an expression, a severity and a summary", () => {

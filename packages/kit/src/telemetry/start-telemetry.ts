@@ -174,10 +174,15 @@ const observeProcess = (): (() => void) => {
   const memory = gauge("process_resident_memory_bytes", "Resident memory");
   const heap = gauge("nodejs_heap_used_bytes", "Live and dead objects of the JavaScript heap");
   const external = gauge("nodejs_external_memory_bytes", "Buffers outside of the heap");
-  const loop = gauge("nodejs_eventloop_delay_seconds", "How late timers are, since the last reading");
+  // Not one metric with the label `quantile`, which Prometheus reserves for summaries: a scrape starts these over.
+  const late = (name: string, which: string) =>
+    gauge(`nodejs_eventloop_delay_${name}_seconds`, `How late timers are, since the last reading: ${which}`);
+  const median = late("p50", "the median");
+  const high = late("p99", "99 of 100 are less late");
+  const highest = late("max", "the latest one");
   const busy = gauge("nodejs_eventloop_utilization_ratio", "Share of time spent in JavaScript, since the last reading");
   const uptime = gauge("process_uptime_seconds", "Seconds since the process began");
-  const observables = [cpu, memory, heap, external, loop, busy, uptime];
+  const observables = [cpu, memory, heap, external, median, high, highest, busy, uptime];
   const observe: Parameters<Meter["addBatchObservableCallback"]>[0] = (result) => {
     const used = process.memoryUsage();
     const { user, system } = process.cpuUsage();
@@ -186,9 +191,9 @@ const observeProcess = (): (() => void) => {
     result.observe(memory, used.rss);
     result.observe(heap, used.heapUsed);
     result.observe(external, used.external);
-    for (const percentile of [50, 99])
-      result.observe(loop, delay.percentile(percentile) / nanoseconds, { quantile: String(percentile / 100) });
-    result.observe(loop, delay.max / nanoseconds, { quantile: "1" });
+    result.observe(median, delay.percentile(50) / nanoseconds);
+    result.observe(high, delay.percentile(99) / nanoseconds);
+    result.observe(highest, delay.max / nanoseconds);
     delay.reset();
     const now = performance.eventLoopUtilization();
     result.observe(busy, performance.eventLoopUtilization(now, utilization).utilization);

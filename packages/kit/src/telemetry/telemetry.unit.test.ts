@@ -114,7 +114,7 @@ test("/metrics has the process and the requests by pattern, and nothing else is 
   await expect.poll(() => metricsAt(metricsPort)).toContain('http_route="/away"');
   const text = await metricsAt(metricsPort);
   expect(text).toMatch(/process_cpu_seconds_total\{mode="user"\} [\d.e-]+/);
-  expect(text).toMatch(/nodejs_eventloop_delay_seconds\{quantile="0.99"\} [\d.e-]+/);
+  expect(text).toMatch(/nodejs_eventloop_delay_p99_seconds [\d.e-]+/);
   expect(text).toMatch(/process_resident_memory_bytes \d{6,}/);
   const requests = text.split("\n").filter((line) => line.startsWith("http_server_request_duration_count"));
   const labels = (route: string, status: number) =>
