@@ -20,9 +20,14 @@ test("infra/nats.conf has the users that the contracts need: `npm run docs` writ
   await expect(await natsConf()).toMatchFileSnapshot(join(infra, "nats.conf"));
 });
 
-test("infra/helm/nats-values.yaml has the same accounts, as NATS' own chart takes them", async () => {
+const startNats = () => readFile(join(infra, "start-nats"), "utf8");
+
+test("infra/helm/nats-values.yaml has the same accounts and start, as NATS' own chart takes them", async () => {
   const path = join(infra, "helm/nats-values.yaml");
-  const [settings = ""] = (await readFile(path, "utf8")).split(/^ {4}accounts:/m);
+  const start = indented(await startNats(), "        ");
+  const [settings = ""] = (await readFile(path, "utf8"))
+    .replace(/( - \|\n)(?: {8}.*\n)+/, (_, head) => `${head}${start}\n`)
+    .split(/^ {4}accounts:/m);
   // A map in YAML's flow style needs commas. The chart unquotes what is between << and >>.
   const accounts = renderNatsAccounts({ credentials: variables })
     .replaceAll(/([^{[\s])$/gm, (end, _last, at, text) => (/#[^"]*$/.test(lineBefore(text, at)) ? end : `${end},`))
@@ -33,10 +38,11 @@ test("infra/helm/nats-values.yaml has the same accounts, as NATS' own chart take
   await expect(`${settings}${indented(accounts, "    ")}\n`).toMatchFileSnapshot(path);
 });
 
-test("infra/helm/evaluation.yaml contains infra/nats.conf and infra/mongo-users.js", async () => {
+test("infra/helm/evaluation.yaml contains infra/start-nats, infra/nats.conf and infra/mongo-users.js", async () => {
   const path = join(infra, "helm/evaluation.yaml");
   const [objects = ""] = (await readFile(path, "utf8")).split(/^data:\n/m);
   const files = {
+    "start-nats": await startNats(),
     "nats.conf": await natsConf(),
     "consumers.conf": "# Accounts of consumers.",
     "mongo-users.js": await readFile(join(infra, "mongo-users.js"), "utf8"),
