@@ -88,6 +88,15 @@ describe("an APNs token in upper case and in lower case", () => {
     const only = [device.id];
     expect(await listed({ token: upper })).toEqual(only);
     expect(await listed({ match: `token:${upper}` })).toEqual(only);
+    const body = { token: { name: "exports", scopes: ["export"] } };
+    const { token: exporter } = expectStatus(
+      await system.admin(`POST /projects/${project.id}/tokens`, { body }),
+      201,
+    ).body;
+    const exported = [];
+    const own = new Herald({ url: system.gateway, token: exporter, maxRetries: 0 });
+    for await (const row of own.exports.devices({ token: upper })) exported.push(row.id);
+    expect(exported).toEqual(only);
     expect(await reached({ title: "Both", targets: [`token:${upper}`, `token:${token}`] })).toEqual(only);
     const recipients = [upper, token].map((one) => ({ target: `token:${one}` }));
     expect(await reached({ title: "Inline", recipients })).toEqual(only);

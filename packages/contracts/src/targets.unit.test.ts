@@ -1,6 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { idTime } from "./ids.ts";
-import { allHaveFewDevices, isPersonal, laneOf, maxSmallAudience, parseTarget, usersOf } from "./targets.ts";
+import {
+  allHaveFewDevices,
+  isPersonal,
+  laneOf,
+  maxSmallAudience,
+  parseTarget,
+  personKeysOf,
+  usersOf,
+} from "./targets.ts";
 import { erasedTarget, erasedUser, UserId } from "./users.ts";
 
 const id = "dev_06bq4ghm31tz5d2ns8y7k9w0ac";
@@ -112,4 +120,10 @@ test.each([
   [Array(maxSmallAudience + 1).fill("user:a"), false],
 ])("whether %j promise few devices", (targets, few) => {
   expect(allHaveFewDevices(targets)).toBe(few);
+});
+
+test("an erasure finds a push token however a target spells it", () => {
+  const keysOf = (token: string) => personKeysOf("prj_06bq4ghm31tz5d2ns8y7k9w0ac", [`token:${token}`]);
+  expect(keysOf("0A".repeat(32))).toEqual(keysOf("0a".repeat(32)));
+  expect(keysOf("fA:APA91b")).not.toEqual(keysOf("fa:apa91b"));
 });
