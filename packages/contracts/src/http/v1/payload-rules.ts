@@ -49,6 +49,7 @@ const texts = z.array(text, "must be a list of texts");
 const object = z.record(z.string(), z.unknown(), "must be a JSON object");
 const textsByName = z.record(z.string(), text.nullable(), "must be an object of texts");
 const oneOf = (...values: string[]) => z.enum(values, `must be one of ${values.join(", ")}`);
+const target = z.never("is reserved: Herald names the device that gets the push");
 const options = {
   analytics_label: text.regex(
     /^[A-Za-z0-9._~%-]{1,50}$/,
@@ -95,7 +96,7 @@ const androidNotification = fields({
 });
 
 const fcmMessage = fields({
-  name: text,
+  ...{ name: text, token: target, fid: target, topic: target, condition: target },
   data: textsByName,
   notification: fields(shown),
   android: fields({
@@ -103,6 +104,7 @@ const fcmMessage = fields({
     priority: oneOf("HIGH", "NORMAL", "high", "normal"),
     ttl,
     restricted_package_name: text,
+    data: z.never("is reserved: it would replace Herald's values; put yours into `data` of the message"),
     notification: androidNotification,
     fcm_options: fields(options),
     direct_boot_ok: flag,
@@ -125,31 +127,10 @@ const fcmMessage = fields({
   fcm_options: fields(options),
 });
 
-/** FCM sends to one target, and `android.data` would replace all of Herald's values. */
-const reservedInMessage: readonly (readonly [path: readonly string[], message: string])[] = [
-  ...["token", "fid", "topic", "condition"].map(
-    (target) => [[target], "is reserved: Herald names the device that gets the push"] as const,
-  ),
-  [["android", "data"], "is reserved: it would replace Herald's values; put yours into `data` of the message"],
-];
-
-const withoutReserved = (message: Readonly<Record<string, unknown>>) => {
-  const { token: _, fid: __, topic: ___, condition: ____, android, ...rest } = message;
-  if (!isObject(android)) return message.android === undefined ? rest : { ...rest, android };
-  const { data: _____, ...settings } = android;
-  return { ...rest, android: settings };
-};
-
 const messageProblems = (message: unknown): PathProblem[] => {
   if (!isObject(message)) return [];
-  const at = (path: readonly string[]) =>
-    path.reduce<unknown>((part, name) => (isObject(part) ? part[name] : undefined), message);
-  const { error } = fcmMessage.safeParse(withoutReserved(message));
   return [
-    ...reservedInMessage.flatMap(([path, message]) =>
-      at(path) === undefined ? [] : [{ path: ["android", ...path], message }],
-    ),
-    ...(error?.issues ?? []).flatMap((issue) => {
+    ...(fcmMessage.safeParse(message).error?.issues ?? []).flatMap((issue) => {
       const path = ["android", ...issue.path.map(String)];
       return issue.code === "unrecognized_keys"
         ? issue.keys.map((key) => ({
