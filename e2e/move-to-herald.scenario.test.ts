@@ -25,7 +25,7 @@ const pages = [
   ["firebase", "firebase.ndjson", 3, 1, 2, 0],
   ["gorush", "gorush.csv", 2, 0, 1, 0],
   ["parse", "parse.ndjson", 4, 1, 2, 1],
-  ["pnta", "pnta.ndjson", 2, 0, "\\d", 0],
+  ["pnta", "pnta.ndjson", 2, 0, 1, 0],
 ] as const;
 
 /** What the importer reads that OneSignal exports only on request. */

@@ -4,6 +4,8 @@ import {
   GetImport,
   ImportChunkV1,
   type ImportFormat,
+  importLimits,
+  ListImportErrors,
   ListImports,
   newImportId,
   type ProjectId,
@@ -94,6 +96,17 @@ test("the import says the same, counts each chunk once, and so does the same fil
     { userId: "bob", metadata: { plan: "pro" } },
   ]);
   expect(await importFile(pinpoint)).toMatchObject({ ...said, created: 0, unchanged: 3 });
+});
+
+test("lines without a provider leave room for the errors of others", async () => {
+  const ofEmail = Array.from({ length: importLimits.chunkLines }, () => "EMAIL,ann@example.com");
+  const chunks = [...Array.from({ length: 11 }, () => ofEmail), ["GCM,not a token"]];
+  const found = await importFile({ format: "pinpoint", dryRun: true, header: "ChannelType,Address", chunks });
+  const kept = importLimits.unsupportedErrors;
+  expect(found).toMatchObject({ refused: 5_501, unsupported: 5_500, errors_left_out: 5_500 - kept });
+  const page = { by: "page", page: kept + 1, perPage: 1 } as const;
+  const { data } = await registry.ask(ListImportErrors, { projectId, importId: found.id, page });
+  expect(data).toMatchObject([{ line: 5_501, field: "token", code: "invalid-value" }]);
 });
 
 test("says where renamed fields are, and leaves all this out of lists", async () => {

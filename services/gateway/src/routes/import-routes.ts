@@ -64,7 +64,8 @@ const getImport = defineRoute("getImport", "get /api/v1/imports/{id}", {
 
 const listImportErrors = defineRoute("listImportErrors", "get /api/v1/imports/{id}/errors", {
   summary: "List why lines of an import were refused, by line",
-  description: "An import keeps 10,000 errors; `errors_left_out` of the import counts the others.",
+  description:
+    "An import keeps 10,000 errors, of which at most 5,000 have the code `unsupported-platform`; `errors_left_out` of the import counts the others.",
   access: project("devices"),
   params: { id: importParam },
   query: z.strictObject(pageQuery),

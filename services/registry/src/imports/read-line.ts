@@ -6,6 +6,7 @@ import {
   type ImportFormat,
   importLimits,
   isObject,
+  unsupportedPlatform,
 } from "@herald/contracts";
 import { hasCode, parseJson } from "@herald/kit";
 import type { Refused } from "../requests/put-devices.ts";
@@ -126,7 +127,7 @@ export const createReadLine = (
       const mapped = map(fields);
       if ("unsupported" in mapped) {
         report?.addUnsupported();
-        return refused("invalid-value", `is for ${mapped.unsupported}: Herald has no provider for it`);
+        return refused(unsupportedPlatform, `is for ${mapped.unsupported}: Herald has no provider for it`);
       }
       report?.addNotes(fields.notes());
       return mapped;

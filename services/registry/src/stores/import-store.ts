@@ -7,6 +7,7 @@ import {
   type PageOf,
   type PageRequest,
   type ProjectId,
+  unsupportedPlatform,
 } from "@herald/contracts";
 import {
   byIndex,
@@ -140,7 +141,11 @@ export const createImportStore = (db: Db, counts: Counts) => {
           { projectId, importId },
           { hint: indexName(ofImport.list), limit: importLimits.errors },
         );
-        const rows = problems.slice(0, importLimits.errors - kept).map((problem, index) => ({
+        // A file may have more addresses of email than devices; its other errors must have room.
+        const ofDevices = problems.filter(
+          ({ code }) => kept < importLimits.unsupportedErrors || code !== unsupportedPlatform,
+        );
+        const rows = ofDevices.slice(0, importLimits.errors - kept).map((problem, index) => ({
           ...problem,
           _id: `${keyOf(importId, problem.line)}/${String(index).padStart(4, "0")}`,
           projectId,

@@ -2,6 +2,9 @@ import { z } from "zod";
 import { ImportId } from "../../ids.ts";
 import { named, namedBody } from "../../named.ts";
 
+/** The code of an error of a line for whose platform Herald has no provider. */
+export const unsupportedPlatform = "unsupported-platform";
+
 /** The export formats that can be imported. */
 export const ImportFormat = z
   .enum(["herald", "pinpoint", "sns", "onesignal", "firebase", "parse", "azure-nh", "pnta"])
@@ -9,8 +12,8 @@ export const ImportFormat = z
 export type ImportFormat = z.infer<typeof ImportFormat>;
 
 /**
- * `lineBytes`: per line of a file; `columns`: of CSV, and elements of a line of XML; `values`: per line of JSON; `errors`: stored per import;
- * `junkBytes`: of blank and too long lines per upload; `unfinished`: imports of a project that began within `unfinishedMs` and are not
+ * `lineBytes`: per line of a file; `columns`: of CSV, and elements of a line of XML; `values`: per line of JSON; `errors`: stored per import,
+ * of which at most `unsupportedErrors` have the code `unsupported-platform`; `junkBytes`: of blank and too long lines per upload; `unfinished`: imports of a project that began within `unfinishedMs` and are not
  * processed to their end; `waitingChunks`: of a project in the stream; `reportedFields` of an import and of each chunk: as many as columns, so
  * that the numbers of a CSV file are exact; `fieldLength`: of a reported name.
  */
@@ -22,6 +25,7 @@ export const importLimits = {
   chunkBytes: 524_288,
   lines: 50_000_000,
   errors: 10_000,
+  unsupportedErrors: 5_000,
   junkBytes: 64 * 1_048_576,
   unfinished: 20,
   unfinishedMs: 86_400_000,
