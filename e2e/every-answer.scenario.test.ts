@@ -28,7 +28,7 @@ const rules: Rule[] = [
     ...rule,
     provider: at ?? providerOf[platform],
     tokenPrefix: at ? mailOf(index) : prefixOf("b", index),
-    times: 1,
+    times: 2, // the second one confirms the first
   })),
   ...throttleRules(shortThrottles),
 ];

@@ -71,6 +71,7 @@ const cases: Case[] = [
 
 const throttle = { prefix: "ad", seconds: 3 };
 const refusal = { prefix: "ae" };
+const doubt = { prefix: "ab" };
 const spike = { prefix: "af" };
 const rules: Rule[] = [
   ...cases.map(({ prefix, rule }) => ({ ...rule, provider: "apns" as const, tokenPrefix: prefix })),
@@ -81,7 +82,9 @@ const rules: Rule[] = [
     headers: { "retry-after": String(throttle.seconds) },
     times: 1,
   },
-  { provider: "apns", tokenPrefix: refusal.prefix, status: 403, reason: "InvalidProviderToken", times: 1 },
+  // The second one confirms the first.
+  { provider: "apns", tokenPrefix: refusal.prefix, status: 403, reason: "InvalidProviderToken", times: 2 },
+  { provider: "apns", tokenPrefix: doubt.prefix, status: 403, reason: "InvalidProviderToken", times: 1 },
   { provider: "apns", tokenPrefix: spike.prefix, status: 410 },
 ];
 
@@ -175,6 +178,16 @@ describe.concurrent("what the provider says about one device", () => {
       ]);
       expect(await eventsOf(system, project, ProviderResumedV1)).toHaveLength(1);
     });
+  });
+
+  test("a single 403 pauses nothing: the push is accepted some seconds later", async ({ expect }) => {
+    const project = await system.project();
+    const { device } = await project.register({ token: apnsToken(doubt.prefix) });
+    const { id } = await project.send({ title: "Hello", targets: [device.id] });
+    expect(await project.final(id, withRepeat)).toMatchObject({ counts: { accepted: 1 } });
+    expect(await project.deliveries(id)).toMatchObject([{ status: "accepted", attempts: 1, possible_repeat: false }]);
+    expect(await pushesOf(id)).toHaveLength(2);
+    expect(await eventsOf(system, project, ProviderPausedV1)).toEqual([]);
   });
 
   test("410 for a third of the devices retires none of them", async ({ expect }) => {

@@ -82,7 +82,7 @@ describe("a test push", () => {
     const project = await system.project("Paused");
     const { device } = await project.register({ token: apnsToken("e6") });
     await system.simulators.script([
-      { provider: "apns", tokenPrefix: "e6", status: 403, reason: "InvalidProviderToken", times: 1 },
+      { provider: "apns", tokenPrefix: "e6", status: 403, reason: "InvalidProviderToken", times: 2 },
     ]);
     await project.send({ title: "Pause it", targets: [device.id] });
     const settings = async () => (await system.admin(`GET /projects/${project.id}/providers/apns`)).body.data;

@@ -47,9 +47,9 @@ const fcmBody = Buffer.from(
   JSON.stringify({ name: "projects/bench/messages/1", access_token: "bench", expires_in: 3_600, token_type: "Bearer" }),
 );
 
-/** The frames of an accepted push. HPACK: 0x88 is `:status: 200`, 0x08 another status, 0x0f 0x10 `content-type`. */
+/** The frames of an accepted push. HPACK: 0x88 is `:status: 200`, 0x08 another status, 0x0f 0x10 `content-type`, 0x00 any other name. */
 const accepted: Readonly<Record<string, readonly Buffer[]>> = {
-  apns: [headers(endStream, 0x88)],
+  apns: [headers(endStream, 0x88, 0x00, ...text("apns-id"), ...text("bench"))],
   fcm: [
     headers(0, 0x88, 0x0f, 0x10, ...text("application/json")),
     Buffer.concat([head(fcmBody.length, frame.data, endStream, 0), fcmBody]),

@@ -1153,7 +1153,12 @@ export type ProviderView = {
   /** SHA-256 of the settings as they were last put, as JSON with sorted keys: it changes with every field, secrets too */
   fingerprint?: string;
   status: Open<"active" | "paused">;
+  /** The provider's code, and its own words if it gave any */
   paused_reason?: string;
+  /** What to check */
+  paused_detail?: string;
+  /** When Herald tries one of the waiting pushes, and resumes the provider if it accepts. Absent: new settings alone resume it */
+  next_trial_at?: string;
   /** Absent when there is none. Pushes wait and are tried again; new settings send them at once */
   problems?: ProviderProblem[];
   updated_at: string;
@@ -1350,8 +1355,8 @@ export type AuditRow = {
 };
 
 export type AuditedOperator = {
-  /** `root`: the holder of HERALD_ADMIN_TOKEN; `unknown`: someone whose sign-in was refused */
-  id: string | "root" | "unknown";
+  /** `root`: the holder of HERALD_ADMIN_TOKEN; `unknown`: someone whose sign-in was refused; `herald`: Herald itself */
+  id: string | "root" | "unknown" | "herald";
   name: string;
   role: OperatorRole;
 };
@@ -1684,12 +1689,17 @@ export type EventData = {
     provider: Provider;
     at: string;
     reason: string;
+    /** The provider's code, and its own words if it gave any */
     provider_reason: string;
+    /** What to check */
+    detail?: string;
   };
   "io.herald.provider.resumed.v1": {
     project_id: string;
     provider: Provider;
     at: string;
+    /** `accepted-again`: the provider accepted a waiting push that Herald tried. More may come */
+    reason: Open<"new-settings" | "accepted-again">;
   };
   "io.herald.webhook.disabled.v1": {
     project_id: string;
@@ -2275,7 +2285,7 @@ export type OperatorChange = {
 
 export type AuditFilters = {
   /** Only rows of this operator */
-  operator?: string | "root" | "unknown" | undefined;
+  operator?: string | "root" | "unknown" | "herald" | undefined;
   /** Only rows of this action, named by its operationId */
   action?: string | undefined;
   /** Only rows about this project */

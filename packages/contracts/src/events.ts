@@ -214,9 +214,15 @@ const provider = { project_id: ProjectId, provider: Provider, at: time };
 export const ProviderPausedV1 = defineEvent("ProviderPausedV1", {
   ...provider,
   reason: z.string(),
-  provider_reason: z.string(),
+  provider_reason: z.string().meta({ description: "The provider's code, and its own words if it gave any" }),
+  detail: z.string().optional().meta({ description: "What to check" }),
 });
-export const ProviderResumedV1 = defineEvent("ProviderResumedV1", provider);
+export const ProviderResumedV1 = defineEvent("ProviderResumedV1", {
+  ...provider,
+  reason: z
+    .enum(["new-settings", "accepted-again"])
+    .meta({ description: "`accepted-again`: the provider accepted a waiting push that Herald tried. More may come" }),
+});
 
 /** Herald disabled a webhook because it failed for five days or answered 410. `PATCH` enables it again. */
 export const WebhookDisabledV1 = defineEvent("WebhookDisabledV1", {

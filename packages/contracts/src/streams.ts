@@ -220,7 +220,11 @@ export const durables = {
   "analytics-events": durable("PUSH_EVENTS", "push.evt.v1.>"),
   /** For external consumers of open events, with a credential that can do nothing else. 30 s, because not every client signals. */
   "consumers-opens": { ...durable("PUSH_EVENTS", "push.evt.v1.*.notification.opened"), ackWaitMs: 30_000 },
-  "registry-record-audit": durable("PUSH_EVENTS", "push.evt.v1.installation.audit.recorded"),
+  "registry-record-audit": durable(
+    "PUSH_EVENTS",
+    "push.evt.v1.installation.audit.recorded",
+    "push.evt.v1.*.provider.resumed",
+  ),
   "registry-retire-device": durable("PUSH_EVENTS", "push.evt.v1.*.delivery.failed"),
   "registry-record-opens": durable("PUSH_EVENTS", "push.evt.v1.*.notification.opened"),
 } as const satisfies Record<string, DurableDefinition>;

@@ -169,7 +169,7 @@ const assemble = (
     random,
     log,
   };
-  const delivery = createDelivery({ ...shared, gate: sendGate });
+  const delivery = createDelivery({ ...shared, gate: sendGate, sweepDue: () => sweeps.sweepDue() });
   const sweeps = createSweeps({ ...shared, ...delivery, everyMs: sweepEveryMs });
   const deps = {
     ...shared,

@@ -170,3 +170,28 @@ describe("a check finds", () => {
     expect((await verify()).problem?.sequence).toBe(2);
   });
 });
+
+test("a provider that Herald itself resumed has a row, and one that new settings resumed has only its operator's", async () => {
+  const project = newProjectId(new Date());
+  const at = new Date();
+  const resume = (id: string, reason: "accepted-again" | "new-settings") =>
+    publishEvent(registry.bus, {
+      ...{ id, event: "ProviderResumedV1", subject: "apns", at },
+      data: { project_id: project, provider: "apns", reason, at: at.toISOString() },
+    });
+  await resume("first", "new-settings");
+  await Promise.all([resume("second", "accepted-again"), resume("second", "accepted-again")]);
+  await record({ project });
+  await eventually(async () => expect(await list({ targetProjectId: project })).toHaveLength(2));
+  expect(await list({ action: "resumeProvider" })).toMatchObject([
+    {
+      event_id: "second",
+      operator: { id: "herald", name: "Herald" },
+      project_id: project,
+      target: `/admin/v1/projects/${project}/providers/apns`,
+      before: { status: "paused" },
+      after: { status: "active" },
+    },
+  ]);
+  expect(await verify()).toMatchObject({ valid: true, checked: 2 });
+});

@@ -186,12 +186,12 @@ async function* operations(context: Context): AsyncGenerator<Finding> {
   if (settings.project === undefined) return yield skipped("providers", "no --project to look at");
   for (const name of ["apns", "fcm", "webpush"] satisfies (keyof ProviderSettings)[]) {
     try {
-      const { status, paused_reason, problems = [] } = await admin.providers.get(settings.project, name);
+      const { status, paused_reason, paused_detail, problems = [] } = await admin.providers.get(settings.project, name);
       if (status === "paused")
         yield problem(
           name,
           `is paused: ${paused_reason}`,
-          `Set working credentials: \`herald provider set ${name} …\` resumes it.`,
+          `${paused_detail ?? ""} \`herald provider set ${name} …\` resumes it, and so does a waiting push that is accepted.`,
         );
       for (const { reason, host, detail } of problems)
         yield problem(name, [reason, host].filter(Boolean).join(" at "), detail);

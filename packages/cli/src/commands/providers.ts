@@ -29,6 +29,8 @@ const show = ({ record }: Context, provider: Promise<ProviderView>) =>
     ["provider", view.provider],
     ["status", view.status],
     ["paused because", view.paused_reason],
+    ["check", view.paused_detail],
+    ["next trial", view.next_trial_at],
     // A certificate is not for a table; --json has it.
     ...Object.entries(view.settings).filter(([name]) => name !== "ca"),
     ...(view.problems ?? []).map(({ reason, host, detail }): [string, string] => [

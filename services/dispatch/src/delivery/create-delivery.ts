@@ -7,7 +7,7 @@ import { createExpand, createExpandQueued } from "./expand.ts";
 import { createDueMessages, createFinisher } from "./follow-up.ts";
 import { createJudge } from "./judge.ts";
 import { createNotificationCache } from "./notification-cache.ts";
-import { createPipeline } from "./pipeline.ts";
+import { createPipeline, type PipelineDeps } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSend } from "./prepare.ts";
 import { createRecoverLostWork } from "./recover-lost-work.ts";
 import { createWaves } from "./waves.ts";
@@ -16,7 +16,7 @@ import { createWaves } from "./waves.ts";
 const cachedBytes = 32 * 1_048_576;
 
 /** Composes the steps in this folder that take a notification from its send to its end. */
-export const createDelivery = (deps: Deps & { readonly gate: FairGate }) => {
+export const createDelivery = (deps: Deps & Pick<PipelineDeps, "sweepDue"> & { readonly gate: FairGate }) => {
   const { bus, notifications, now } = deps;
   const cache = createNotificationCache(notifications, { maxBytes: cachedBytes, now });
   const finisher = createFinisher(deps);

@@ -5,7 +5,9 @@ import type { Deps } from "../deps.ts";
 import { rootGeneration } from "../domain/batch.ts";
 import { applyDecisions } from "../domain/decide.ts";
 import { isSpike } from "../domain/notification-counts.ts";
+import { refusalAdvice } from "../domain/refusal-advice.ts";
 import { allSkipped, noneSkipped, type Settlement, type Skips, settleRow } from "../domain/settle-row.ts";
+import { nextTrialAt } from "../domain/trials.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import { canRebuildEvents } from "../stores/delivery-store.ts";
 import type { ActivitySends } from "./activity-sends.ts";
@@ -13,7 +15,9 @@ import { createFollowUp, type DueMessages, type Finisher } from "./follow-up.ts"
 import { type CachedNotification, expiryOf, type NotificationCache } from "./notification-cache.ts";
 import { type Pushed, pushDevices } from "./push-devices.ts";
 
-type PipelineDeps = Deps & {
+export type PipelineDeps = Deps & {
+  /** Starts rows that were just made due. */
+  readonly sweepDue: () => Promise<void>;
   readonly cache: NotificationCache;
   readonly finisher: Finisher;
   readonly dueMessages: DueMessages;
@@ -28,7 +32,8 @@ type Sent = { readonly settlement: Settlement; readonly version?: string | undef
 
 /** The steps of every ledger row, in small and large sends: send, settle, follow up. */
 export const createPipeline = (deps: PipelineDeps) => {
-  const { activities, cache, deliveries, credentials, finisher, outbox, publish, isRestored, metrics, now, log } = deps;
+  const { activities, cache, deliveries, credentials, finisher, outbox, pool, publish, isRestored, metrics, now, log } =
+    deps;
   const followUp = createFollowUp(deps);
 
   /** Adds this row's verdicts to the notification's verdicts in this process. True when the spike guard rejects them. */
@@ -54,16 +59,31 @@ export const createPipeline = (deps: PipelineDeps) => {
 
   const pause = async (run: Run, refused: NonNullable<Pushed["refused"]>, signal: AbortSignal): Promise<void> => {
     const { projectId } = run;
-    const { channel, providerReason } = refused;
+    const { channel, providerReason, since } = refused;
+    const { provider } = channel;
     const why = { reason: "credential-refused", providerReason };
-    const first = await retryWhileUnavailable(() => credentials.pause(channel, why, now()), growingPause(signal));
+    const store = () => credentials.pause(channel, why, now(), since);
+    const first = await retryWhileUnavailable(store, growingPause(signal)).finally(channel.pauseStored);
+    pool.forget(projectId, provider);
     if (!first) return;
-    metrics.paused(channel.provider);
+    metrics.paused(provider);
     log.error(
-      { projectId, provider: channel.provider, providerReason },
+      { projectId, provider, providerReason, detail: refusalAdvice(providerReason) },
       "the provider refuses the credential and is paused",
     );
-    await outbox.flushCredential(projectId, channel.provider);
+    await outbox.flushCredential(projectId, provider);
+  };
+
+  /** Ends a pause after a trial, and makes due what waits, as new settings do. */
+  const resumeProvider = async (run: Run, channel: NonNullable<Pushed["resumed"]>, signal: AbortSignal) => {
+    const { projectId } = run;
+    const { provider } = channel;
+    if (!(await retryWhileUnavailable(() => credentials.resume(channel, now()), growingPause(signal)))) return;
+    pool.forget(projectId, provider);
+    log.info({ projectId, provider }, "the provider accepts the credential again, and is resumed");
+    await retryWhileUnavailable(() => deliveries.resume(projectId, provider, now()), growingPause(signal));
+    void deps.sweepDue();
+    await outbox.flushCredential(projectId, provider);
   };
 
   /** Pushes to a row's devices except those that are skipped, and decides each device's result. Does not write to the ledger. */
@@ -86,11 +106,14 @@ export const createPipeline = (deps: PipelineDeps) => {
     if (sent.faults.length > 0)
       log.error({ err: sent.faults[0], faults: sent.faults.length, batchId: run._id }, "requests could not be made");
     if (sent.refused) await pause(run, sent.refused, signal);
+    if (sent.resumed) await resumeProvider(run, sent.resumed, signal);
+    const isPaused = sent.refused !== undefined || sent.stop?.kind === "paused";
     const settlement = settleRow({
       devices,
       outcomes: sent.outcomes,
       blocked: sent.blocked,
       stop: sent.stop,
+      nextTrialAt: isPaused ? (sent.nextTrialAt ?? nextTrialAt(0, now())) : undefined,
       skips,
       startedAt: run.startedAt,
       now: now(),

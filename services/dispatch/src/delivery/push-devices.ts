@@ -9,10 +9,12 @@ import {
 import { createYieldIfDue, growingPause, retryWhileUnavailable } from "@herald/kit";
 import { receiptAsker } from "@herald/payload";
 import type { Deps } from "../deps.ts";
-import type { Outcome } from "../domain/outcome.ts";
+import { type Outcome, refusalText } from "../domain/outcome.ts";
 import type { Blocked, PushStop, Sendable, Skips } from "../domain/settle-row.ts";
+import { acceptsCredential } from "../providers/credential-doubt.ts";
 import type { Channel } from "../providers/provider-pool.ts";
 import type { RoutePermit } from "../providers/provider-routes.ts";
+import type { Trial } from "../providers/trials.ts";
 import { type CachedNotification, expiryOf, type NotificationCache } from "./notification-cache.ts";
 
 /** Pushes per chunk. The notification's state is read before each chunk, so at most 50 pushes follow its cancel or expiry. */
@@ -50,7 +52,12 @@ export const pushDevices = async (
   const blocked = new Map<number, Blocked>();
   const pending = createPendingPushes();
   const faults: unknown[] = [];
-  let refused: { readonly channel: Channel; readonly providerReason: string } | undefined;
+  let refused: Refused | undefined;
+  let trial: Trial<Channel> | undefined;
+  /** The device whose push is the trial, once it is sent. */
+  let tried: number | undefined;
+  let resumed: Channel | undefined;
+  let nextTrialAt: Date | undefined;
   let stop: PushStop | undefined;
   let begun = false;
   let prepared: { channel: Channel; push: ReturnType<Channel["client"]["prepare"]> } | undefined;
@@ -58,11 +65,10 @@ export const pushDevices = async (
   const answered = (channel: Channel, permit: RoutePermit, index: number, outcome: Outcome) => {
     try {
       outcomes[index] = outcome;
-      const providerReason = onOutcome(channel, permit, outcome, now);
-      if (providerReason !== undefined) {
-        channel.refuse();
-        refused ??= { channel, providerReason };
-      }
+      onOutcome(channel, permit, outcome, now);
+      if (index === tried) resumed = acceptsCredential(outcome) ? channel : undefined;
+      else if (outcome.kind === "misconfigured") onRefusal(channel, permit, index, outcome);
+      else if (channel.isSecond(permit)) channel.onSecondAnswer(outcome);
       channel.release(1);
       pending.end();
     } catch (error) {
@@ -74,8 +80,28 @@ export const pushDevices = async (
     faults.push(error);
     outcomes[index] = { kind: "rejected", reason: "internal", providerReason: "", notSent: true };
     channel.routes.release(permit);
+    if (channel.isSecond(permit)) channel.onSecondAnswer(undefined);
     channel.release(1);
     pending.end();
+  };
+
+  /** A refused credential is believed when a second push says the same; until then the device waits. */
+  const onRefusal = (
+    channel: Channel,
+    permit: RoutePermit,
+    index: number,
+    outcome: Extract<Outcome, { kind: "misconfigured" }>,
+  ) => {
+    const providerReason = refusalText(outcome);
+    const verdict = channel.onRefusal(permit, providerReason);
+    if (verdict.kind === "believed") {
+      if (verdict.since) refused = { channel, providerReason, since: verdict.since };
+      return;
+    }
+    const { until, isAttempt } = verdict;
+    const retryAfterMs = Math.max(0, until.getTime() - now().getTime());
+    outcomes[index] = isAttempt ? { kind: "deferred", limit: "device", retryAfterMs, providerReason } : undefined;
+    if (!isAttempt) blocked.set(index, { until, providerReason });
   };
 
   for (let from = 0; from < devices.length; from += chunkSize) {
@@ -116,6 +142,7 @@ export const pushDevices = async (
       }
       pending.begin();
       begun = true;
+      if (trial) tried = index;
       // One `then` and no `await`, because this runs for every push.
       try {
         push(device, openTokenOf(device.id, asksReceipt?.(device)), own?.content).then(
@@ -126,7 +153,11 @@ export const pushDevices = async (
         failed(channel, permit, index, error);
       }
     }
+    if (!trial) continue;
+    stop = { kind: "paused" };
+    break;
   }
+  if (trial && tried === undefined) pool.trials.giveBack(trial);
   await pending.done();
   return {
     /** By device. Undefined when no push was sent: `blocked` or `stop` says why. */
@@ -136,8 +167,12 @@ export const pushDevices = async (
     blocked,
     /** Internal errors: the request could not be made. */
     faults,
-    /** The credential was refused. */
+    /** The credential was refused, and a second push says the same. */
     refused,
+    /** The provider accepted a push that was tried while it was paused. */
+    resumed,
+    /** When a push is tried although the provider is paused, if the caller must know. */
+    nextTrialAt,
     /** The version of the settings that were used last. Undefined: none were used. */
     version: prepared?.channel.version,
   };
@@ -176,12 +211,22 @@ export const pushDevices = async (
     if (state) return { stop: { kind: state } };
     const lookup = await pool.lookup(project, provider);
     if (now() >= expiresAt) return { stop: { kind: "expired", whilePaused: lookup.kind === "paused" } };
-    if (lookup.kind !== "ready") return { stop: { kind: lookup.kind } };
-    const { channel } = lookup;
+    if (lookup.kind === "not-configured") return { stop: { kind: lookup.kind } };
+    if (lookup.kind === "paused") {
+      trial = await pool.trials.take(project, provider, lookup.nextTrialAt);
+      nextTrialAt = trial?.nextAt ?? lookup.nextTrialAt;
+      if (!trial) return { stop: { kind: "paused" } };
+    }
+    const { channel } = lookup.kind === "ready" ? lookup : (trial as Trial<Channel>);
     if (channel.refused()) return { stop: { kind: "paused" } };
-    const open = openOf(channel, from, to);
+    const all = openOf(channel, from, to);
+    const open = trial ? all.slice(0, 1) : all;
     const count = open.length;
-    if (count === 0) return undefined;
+    if (count === 0) {
+      if (trial) pool.trials.giveBack(trial);
+      trial = undefined;
+      return undefined;
+    }
     await channel.reserve(count);
     const late = await changed(channel).catch((error: unknown) => {
       channel.release(count);
@@ -254,13 +299,16 @@ export const blockedUntil = (
   return own > at ? Math.max(own, blocked ?? 0) : blocked;
 };
 
-/** Reports an outcome to the health of its route. Returns the provider's reason when it refused the credential. */
-const onOutcome = (channel: Channel, permit: RoutePermit, outcome: Outcome, now: () => Date): string | undefined => {
+/** `since`: when the first of the two pushes was refused. */
+type Refused = { readonly channel: Channel; readonly providerReason: string; readonly since: Date };
+
+/** Reports an outcome to the health of its route. */
+const onOutcome = (channel: Channel, permit: RoutePermit, outcome: Outcome, now: () => Date): void => {
   const { routes } = channel;
   switch (outcome.kind) {
     case "misconfigured":
       routes.onSuccess(permit);
-      return outcome.providerReason;
+      return;
     case "deferred": {
       const { limit, retryAfterMs, providerReason, problem, elsewhere } = outcome;
       if (limit === undefined && !elsewhere) routes.onFailure(permit, providerReason, problem);
@@ -268,24 +316,23 @@ const onOutcome = (channel: Channel, permit: RoutePermit, outcome: Outcome, now:
       // Any other Retry-After concerns only this message. When every message gets one, the breaker opens.
       if (retryAfterMs !== undefined && limit === "sender" && !elsewhere)
         channel.throttle(permit.route.name, new Date(now().getTime() + retryAfterMs));
-      return undefined;
+      return;
     }
     case "unknown":
       if (outcome.elsewhere) routes.onSuccess(permit);
       else routes.onFailure(permit, outcome.providerReason);
-      return undefined;
+      return;
     case "rejected":
       if (outcome.notSent) {
         routes.release(permit);
-        return undefined;
+        return;
       }
       if (outcome.tokenMismatch) {
         routes.onSuccess(permit);
         channel.onTokenMismatch(permit.route.name, outcome.providerReason);
-        return undefined;
+        return;
       }
   }
   routes.onSuccess(permit);
   channel.prove(permit.route.name);
-  return undefined;
 };

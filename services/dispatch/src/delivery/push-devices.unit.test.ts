@@ -62,6 +62,7 @@ const world = ({ from, failures }: { from: number; failures: number }) => {
     },
     routes: { anyBlocked: () => false, blockedUntil: () => undefined, acquire: () => permit, onSuccess: () => {} },
     refused: () => false,
+    isSecond: () => false,
     reserve: async () => {
       // Time passes, so that the state is read before each chunk.
       time += stateMaxAgeMs;

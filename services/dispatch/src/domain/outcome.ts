@@ -42,6 +42,10 @@ export type Outcome =
   /** The request was written, and no response came. */
   | ({ readonly kind: "unknown"; readonly providerReason: string } & Unanswered);
 
+/** A refusal of the credential as people read it: the provider's code, and what it says beside it. */
+export const refusalText = ({ providerReason, detail }: Extract<Outcome, { kind: "misconfigured" }>): string =>
+  detail === undefined ? providerReason : `${providerReason}: ${detail}`;
+
 type Unanswered = {
   /** The provider certainly did not process the push. */
   readonly unprocessed?: true | undefined;

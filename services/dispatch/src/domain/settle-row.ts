@@ -1,6 +1,6 @@
 import { type DeliveryReason, type DeviceId, pushTokenHash, type Recipient } from "@herald/contracts";
 import type { Failures, Tally } from "./notification-counts.ts";
-import type { Outcome } from "./outcome.ts";
+import { type Outcome, refusalText } from "./outcome.ts";
 import { createResultTable, type DeviceResult } from "./result-table.ts";
 import { maxPushAttempts, minWaitMs, nextAttemptAt } from "./retry.ts";
 
@@ -68,6 +68,8 @@ export type BatchRun = {
   /** Devices whose server is blocked: it sent Retry-After, or it keeps failing. */
   readonly blocked?: ReadonlyMap<number, Blocked> | undefined;
   readonly stop?: PushStop | undefined;
+  /** When a push is tried although the provider is paused. */
+  readonly nextTrialAt?: Date | undefined;
   /** Devices to which nothing was sent. */
   readonly skips?: Skips | undefined;
   /** When sending began. A verdict without its own time gets this time. */
@@ -87,6 +89,14 @@ export type BatchRun = {
 
 /** While a provider is paused, its batches are checked at this interval. New settings make them due at once. */
 export const pauseCheckMs = 300_000;
+/** A trial that was due is over by then. */
+const trialCheckMs = 1_000;
+
+/** When a batch of a paused provider is checked again: at the next trial, which one of them makes. */
+export const pauseCheckAt = (now: Date, trialAt: Date | undefined): number => {
+  const at = now.getTime();
+  return Math.min(at + pauseCheckMs, Math.max(at + trialCheckMs, trialAt?.getTime() ?? Number.POSITIVE_INFINITY));
+};
 
 /** Why a device waits: for its next attempt, for new provider settings, until its server is no longer blocked, or quiet hours end. */
 type Wait = {
@@ -169,7 +179,7 @@ const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision =
       return failed(outcome.reason);
     case "misconfigured":
       // Not an attempt: the provider refused the credential without checking the device.
-      return { device, for: "settings", providerReason };
+      return { device, for: "settings", providerReason: refusalText(outcome) };
     case "deferred":
     case "unknown": {
       if (attempts >= maxPushAttempts && !run.untilExpiry) return failed("attempts-exhausted");
@@ -220,7 +230,7 @@ const inTime = ({ now, expiresAt, cancelled }: BatchRun, { for: what, notBefore 
 };
 
 /** The waiting devices are due when the first of them is: each is checked again before its push. */
-const plan = ({ now, expiresAt, random }: BatchRun, waits: readonly Wait[]): Waiting | undefined => {
+const plan = ({ now, expiresAt, random, nextTrialAt }: BatchRun, waits: readonly Wait[]): Waiting | undefined => {
   if (waits.length === 0) return undefined;
   const at = now.getTime();
   const ends: number[] = [];
@@ -235,7 +245,7 @@ const plan = ({ now, expiresAt, random }: BatchRun, waits: readonly Wait[]): Wai
     if (wait.for === "blocked" || wait.for === "quiet-hours") ends.push(Math.max(at, wait.notBefore ?? at));
   const paused = waits.some((wait) => wait.for === "settings");
   const notBefore = new Date(ends.length === 0 ? at : Math.min(...ends));
-  const check = new Date(Math.min(Math.max(at + pauseCheckMs, notBefore.getTime()), expiresAt.getTime()));
+  const check = new Date(Math.min(Math.max(pauseCheckAt(now, nextTrialAt), notBefore.getTime()), expiresAt.getTime()));
   return { devices: waits.map(({ device }) => device), dueAt: paused ? check : notBefore, notBefore, paused };
 };
 

@@ -14,7 +14,7 @@ import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import { expiryOf } from "../delivery/notification-cache.ts";
 import { blockedUntil } from "../delivery/push-devices.ts";
 import { unitsOf } from "../domain/batch.ts";
-import { isDelayOver, pauseCheckMs } from "../domain/settle-row.ts";
+import { isDelayOver } from "../domain/settle-row.ts";
 import {
   type BatchFacts,
   type Claim,
@@ -181,7 +181,10 @@ const postponeBlocked = async (deps: DueDeps, row: Row): Promise<boolean> => {
 const allBlockedUntil = async ({ deliveries, pool, now }: DueDeps, row: Row): Promise<number | undefined> => {
   const lookup = await pool.lookup(row.projectId, servingProvider(row));
   const at = now().getTime();
-  if (lookup.kind === "paused") return row.paused ? at + pauseCheckMs : undefined;
+  if (lookup.kind === "paused")
+    return row.paused
+      ? pool.trials.waitOf(row.projectId, servingProvider(row), lookup.nextTrialAt, row._id)
+      : undefined;
   if (lookup.kind !== "ready" || !lookup.channel.routes.anyBlocked()) return undefined;
   let first: number | undefined;
   for (const device of await deliveries.waiting(row.projectId, row._id)) {

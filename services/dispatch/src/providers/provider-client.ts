@@ -32,6 +32,8 @@ export type ProviderClient = {
   routeOf(device: Recipient, platform: Platform): string;
   /** Whether only devices name a route's server. Its failures are not the provider's. */
   isNamedByDevice(route: string): boolean;
+  /** Makes the next push use a new token, unless the current one is newer than `since`. Does nothing for a provider without tokens. */
+  renewToken(since: Date): void;
   /** Ends requests in flight and closes all sockets. */
   close(): Promise<void>;
 };

@@ -1,18 +1,22 @@
 import type { ProjectId, Provider } from "@herald/contracts";
 import { HeraldError, type Logger, LRUCache, UnknownMasterKey } from "@herald/kit";
+import type { Outcome } from "../domain/outcome.ts";
 import type { DispatchMetrics } from "../metrics.ts";
 import type { CredentialDocument, CredentialStore } from "../stores/credential-store.ts";
+import { acceptsCredential, type CredentialDoubt, createCredentialDoubt } from "./credential-doubt.ts";
 import type { ProviderClient } from "./provider-client.ts";
 import { createProviderProblems, credentialRoute, freshProblems, unproven } from "./provider-problems.ts";
-import { createProviderRoutes } from "./provider-routes.ts";
+import { createProviderRoutes, type RoutePermit } from "./provider-routes.ts";
+import { createTrials } from "./trials.ts";
 
 export type ProviderState =
   | { readonly kind: "ready"; readonly channel: Channel }
   | { readonly kind: "not-configured" }
-  | { readonly kind: "paused" };
+  /** `nextTrialAt`: when a push is tried. */
+  | { readonly kind: "paused"; readonly nextTrialAt?: Date };
 
 export type PoolDeps = {
-  readonly credentials: Pick<CredentialStore, "find" | "open" | "block" | "pause" | "prove" | "report">;
+  readonly credentials: Pick<CredentialStore, "find" | "open" | "block" | "claimTrial" | "pause" | "prove" | "report">;
   readonly connect: (provider: Provider, settings: unknown) => ProviderClient;
   /** Requests of one project to one provider that may be in flight. */
   readonly inFlight: number;
@@ -26,6 +30,8 @@ export type PoolDeps = {
 };
 
 const settingsMaxAgeMs = 1_000;
+/** What a provider refuses for minutes it refuses again within this time. */
+const contradictedMs = 600_000;
 /** Longer than any pause between the batches of one notification. */
 const idleMs = 600_000;
 const idleCheckMs = 60_000;
@@ -75,15 +81,24 @@ export const createProviderPool = (deps: PoolDeps) => {
     const current = open.get(key);
     if (current && current.version !== document?.version) close(key, current);
     if (!document) return { kind: "not-configured" };
-    if (document.paused) return { kind: "paused" };
-    const channel = open.get(key) ?? (await connect(document));
-    if (!channel) return { kind: "paused" };
+    const { nextTrialAt } = document.paused ?? {};
+    if (document.paused) return { kind: "paused", ...(nextTrialAt && { nextTrialAt }) };
+    const channel = await channelOf(document);
+    return channel ? { kind: "ready", channel } : { kind: "paused" };
+  };
+
+  /** The channel of the stored version. Undefined when the settings cannot be used. */
+  const channelOf = async (document: CredentialDocument): Promise<Channel | undefined> => {
+    const key = `${document.projectId}/${document.provider}`;
+    const current = open.get(key);
+    const channel = current?.version === document.version ? current : await connect(document);
+    if (!channel) return undefined;
     open.set(key, channel);
     channel.usage.usedAt = now().getTime();
     for (const { route, until } of document.throttles ?? [])
       if (until > now()) channel.routes.throttle(route, until.getTime());
     evict();
-    return { kind: "ready", channel };
+    return channel;
   };
 
   /** Creates the client. If the settings cannot be used, pauses the provider until new settings are put, and resolves to undefined. */
@@ -100,7 +115,12 @@ export const createProviderPool = (deps: PoolDeps) => {
     }
   };
 
+  const forget = (projectId: ProjectId, provider: Provider): void => {
+    lookups.delete(`${projectId}/${provider}`);
+  };
+
   return {
+    trials: createTrials({ credentials, channelOf, forget, now }),
     /** The result is at most a second old. Concurrent callers share a read. Throws `database-unavailable`. */
     lookup: (projectId: ProjectId, provider: Provider): Promise<ProviderState> =>
       lookups.forceFetch(`${projectId}/${provider}`, { context: { projectId, provider } }),
@@ -110,9 +130,7 @@ export const createProviderPool = (deps: PoolDeps) => {
       return channel?.version === version && channel.refused();
     },
     /** Drops cached settings after a change: the next lookup reads them. */
-    forget: (projectId: ProjectId, provider: Provider) => {
-      lookups.delete(`${projectId}/${provider}`);
-    },
+    forget,
     close: async () => {
       clearInterval(timer);
       for (const [key, channel] of [...open]) close(key, channel);
@@ -136,7 +154,7 @@ const createChannel = (
   const usage = { inFlight: 0, usedAt: now().getTime() };
   const known = freshProblems(document, now()).map(({ route }) => route);
   const problems = createProviderProblems({ projectId, provider, version, credentials, known, now, log });
-  const routes = createProviderRoutes({
+  const ownRoutes = createProviderRoutes({
     now: () => now().getTime(),
     knownUnreached: known,
     // Failures of servers that only devices name are in the traces of these devices. Here they would hide the provider's own.
@@ -154,6 +172,19 @@ const createChannel = (
       if (change === "closed") log.info(facts, "the circuit breaker closed: the server answers again");
     },
   });
+  let doubt: CredentialDoubt | undefined;
+  /** When the provider last accepted the credential although it had refused it. */
+  let contradictedAt = Number.NEGATIVE_INFINITY;
+  const isContradicted = (): boolean => Math.abs(now().getTime() - contradictedAt) < contradictedMs;
+  type Routes = typeof ownRoutes;
+  /** While the credential is in doubt, no route is open. */
+  const routes: Routes = {
+    ...ownRoutes,
+    blockedUntil: (...route) => doubt?.blockedUntil() ?? ownRoutes.blockedUntil(...route),
+    anyBlocked: () => doubt !== undefined || ownRoutes.anyBlocked(),
+    acquire: (...route) => (doubt ?? ownRoutes).acquire(...route),
+    failureOf: (name) => doubt?.reason ?? ownRoutes.failureOf(name),
+  };
   const waiting: { count: number; go: () => void }[] = [];
   let proven = document.provenAt !== undefined;
   let refused = false;
@@ -214,9 +245,39 @@ const createChannel = (
     onTokenMismatch: (route: string, providerReason: string) => {
       if (!proven && !client.isNamedByDevice(route)) problems.found(credentialRoute, unproven(providerReason));
     },
-    /** The provider refuses the credential: this process sends nothing more with it. */
-    refuse: () => {
-      refused = true;
+    /** The push of this permit decides a doubt about the credential. */
+    isSecond: (permit: RoutePermit): boolean => doubt?.isSecond(permit) === true,
+    /**
+     * The provider refused the credential for a push. `"believed"`: as for the second in a row, so this process sends nothing more with it.
+     * `"doubted"`: the push waits. `isAttempt`: the provider has lately accepted what it had refused, so it may mean this push alone, which
+     * must not be tried for ever.
+     */
+    onRefusal: (permit: RoutePermit, reason: string) => {
+      if (refused) return { kind: "believed" } as const;
+      if (doubt?.isSecond(permit)) {
+        const { since } = doubt;
+        doubt = undefined;
+        refused = true;
+        return { kind: "believed", since } as const;
+      }
+      doubt ??= createCredentialDoubt({
+        reason,
+        now: () => now().getTime(),
+        acquire: ownRoutes.acquire,
+        renewToken: () => client.renewToken(doubt?.since ?? now()),
+      });
+      const until = new Date(doubt.blockedUntil() ?? now());
+      return { kind: "doubted", until, isAttempt: isContradicted() } as const;
+    },
+    /** The second push got another answer than a refusal of the credential; undefined: none. */
+    onSecondAnswer: (outcome: Outcome | undefined) => {
+      if (outcome && acceptsCredential(outcome)) contradictedAt = now().getTime();
+      else if (!doubt?.undecided()) return;
+      doubt = undefined;
+    },
+    /** The pause is stored: whether pushes may be sent is decided there now. */
+    pauseStored: () => {
+      refused = false;
     },
     /** A server sent Retry-After: this process sends nothing to it before `until`. Other processes follow within a second. */
     throttle: (route: string, until: Date) => {

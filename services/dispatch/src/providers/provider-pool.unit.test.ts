@@ -1,7 +1,9 @@
 import { createLogger, UnknownMasterKey } from "@herald/kit";
 import { beforeEach, describe, expect, test } from "vitest";
+import type { Outcome } from "../domain/outcome.ts";
 import type { CredentialDocument } from "../stores/credential-store.ts";
 import { type Channel, createProviderPool, type ProviderPool } from "./provider-pool.ts";
+import type { RoutePermit } from "./provider-routes.ts";
 
 const projectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
 const start = Date.parse("2030-01-01");
@@ -13,6 +15,8 @@ let blocked: { route: string; until: Date }[];
 let changes: string[];
 let paused: string[];
 let closed: string[];
+let renewed: number[];
+let claimTrial: (document: CredentialDocument) => Promise<Date | undefined>;
 let pool: ProviderPool;
 
 /** Runs all pending callbacks. */
@@ -26,6 +30,8 @@ beforeEach(() => {
   changes = [];
   paused = [];
   closed = [];
+  renewed = [];
+  claimTrial = async () => undefined;
   pool = createProviderPool({
     credentials: {
       find: async () => (stored ? (stored as CredentialDocument) : null),
@@ -34,11 +40,13 @@ beforeEach(() => {
       block: async ({ route, until }) => void blocked.push({ route, until }),
       report: async () => {},
       pause: async (_, { reason }) => paused.push(reason) > 0,
+      claimTrial: async (document) => claimTrial(document),
     },
     connect: (_, version) => ({
       prepare: () => async () => ({ kind: "accepted" }),
       routeOf: () => "",
       isNamedByDevice: () => false,
+      renewToken: (since) => void renewed.push(since.getTime()),
       close: async () => void closed.push(String(version)),
     }),
     inFlight: 100,
@@ -54,6 +62,19 @@ const channel = async (id = projectId): Promise<Channel> => {
   const lookup = await pool.lookup(id as typeof projectId, "apns");
   if (lookup.kind !== "ready") throw new Error(lookup.kind);
   return lookup.channel;
+};
+
+const accepted: Outcome = { kind: "accepted" };
+const permit = (one: Channel): RoutePermit => {
+  const acquired = one.routes.acquire("");
+  if (typeof acquired === "number") throw new Error("the route is blocked");
+  return acquired;
+};
+/** The provider refuses the credential of two pushes, five seconds apart. */
+const refuseTwice = (one: Channel) => {
+  one.onRefusal(permit(one), "InvalidProviderToken");
+  time += 5_000;
+  one.onRefusal(permit(one), "InvalidProviderToken");
 };
 
 describe("a look-up", () => {
@@ -83,7 +104,7 @@ describe("a look-up", () => {
   test("remembers the refused version before the database has it", async () => {
     const settings = { projectId, provider: "apns", version: "v1" } as const;
     expect(pool.refused(settings)).toBe(false);
-    (await channel()).refuse();
+    refuseTwice(await channel());
     expect(pool.refused(settings)).toBe(true);
     expect(pool.refused({ ...settings, version: "v2" })).toBe(false);
     expect(pool.refused({ ...settings, provider: "fcm" })).toBe(false);
@@ -104,7 +125,7 @@ describe("a look-up", () => {
 
   test("limits its clients, and closes the least recently used", async () => {
     for (const version of ["a", "b", "c"]) {
-      stored = { projectId, provider: "apns", version };
+      stored = { projectId: `prj_${version}`, provider: "apns", version };
       await channel(`prj_${version}`);
       time += 10;
     }
@@ -188,9 +209,120 @@ describe("a channel", () => {
     expect(changes).toEqual(["apns opened", "apns reopened", "apns closed"]);
   });
 
-  test("that was refused sends no more", async () => {
+  test("that was refused twice sends no more, until its pause is stored", async () => {
     const one = await channel();
-    one.refuse();
+    refuseTwice(one);
     expect(one.refused()).toBe(true);
+    one.pauseStored();
+    expect(one.refused()).toBe(false);
+  });
+});
+
+describe("a refused credential", () => {
+  test("lets the other pushes wait for five seconds, and then one with a new token decides", async () => {
+    const one = await channel();
+    const first = permit(one);
+    const late = permit(one);
+    expect(one.onRefusal(first, "InvalidProviderToken")).toEqual({
+      ...{ kind: "doubted", until: new Date(start + 5_000), isAttempt: false },
+    });
+    // The answers to pushes that were in flight decide nothing.
+    expect(one.onRefusal(late, "InvalidProviderToken")).toMatchObject({ kind: "doubted" });
+    expect([one.refused(), one.routes.anyBlocked(), one.routes.acquire("other")]).toEqual([false, true, start + 5_000]);
+    expect(one.routes.failureOf("")).toBe("InvalidProviderToken");
+    time += 5_000;
+    const second = permit(one);
+    expect(renewed).toEqual([start]);
+    expect(one.isSecond(second)).toBe(true);
+    expect(one.routes.acquire("")).toBe(time + 1_000);
+    expect(one.onRefusal(second, "InvalidProviderToken")).toEqual({ kind: "believed", since: new Date(start) });
+    expect(one.refused()).toBe(true);
+  });
+
+  test("is trusted when the second push is accepted, or refused for its device", async () => {
+    const one = await channel();
+    for (const outcome of [accepted, { kind: "unregistered", providerReason: "Unregistered" } as const]) {
+      one.onRefusal(permit(one), "InvalidProviderToken");
+      time += 5_000;
+      one.onSecondAnswer(permit(one) && outcome);
+      expect([one.refused(), one.routes.anyBlocked()]).toEqual([false, false]);
+    }
+    // What is refused again although others are accepted uses an attempt.
+    expect(one.onRefusal(permit(one), "InvalidProviderToken")).toMatchObject({ kind: "doubted", isAttempt: true });
+  });
+
+  test.each<Outcome | undefined>([
+    { kind: "deferred", providerReason: "TooManyProviderTokenUpdates", limit: "sender" },
+    { kind: "unknown", providerReason: "no answer" },
+    { kind: "rejected", reason: "internal", providerReason: "", notSent: true },
+    undefined,
+  ])("stays in doubt for a minute when the second push says nothing about it: %j", async (outcome) => {
+    const one = await channel();
+    one.onRefusal(permit(one), "InvalidProviderToken");
+    time += 5_000;
+    for (let tries = 0; tries < 3; tries++) {
+      expect(one.isSecond(permit(one))).toBe(true);
+      one.onSecondAnswer(outcome);
+    }
+    expect(one.routes.anyBlocked()).toBe(true);
+    time += 60_000;
+    permit(one);
+    one.onSecondAnswer(outcome);
+    expect([one.refused(), one.routes.anyBlocked()]).toEqual([false, false]);
+  });
+});
+
+describe("a trial of a paused provider", () => {
+  const trialAt = new Date(start + 60_000);
+  beforeEach(() => {
+    stored = {
+      ...{ projectId, provider: "apns", version: "v1" },
+      paused: { at: new Date(start), reason: "credential-refused", providerReason: "x", nextTrialAt: trialAt },
+    };
+  });
+  const waitOf = (owner: string, due = trialAt) => pool.trials.waitOf(projectId, "apns", due, owner);
+  const take = (due = trialAt) => pool.trials.take(projectId, "apns", due);
+
+  test("is not due before its time, and rows wait for it, at most five minutes", async () => {
+    claimTrial = () => {
+      throw new Error("it is not due");
+    };
+    expect(await pool.lookup(projectId, "apns")).toEqual({ kind: "paused", nextTrialAt: trialAt });
+    expect(await take()).toBeUndefined();
+    expect(await waitOf("row")).toBe(trialAt.getTime());
+    expect(await waitOf("row", new Date(start + 900_000))).toBe(start + 300_000);
+  });
+
+  test("goes to the row that claimed it, and to the next push if that row sends none", async () => {
+    time += 60_000;
+    const nextAt = new Date(time + 120_000);
+    let claims = 0;
+    claimTrial = async () => (claims++ === 0 ? nextAt : undefined);
+    expect(await waitOf("one")).toBeUndefined();
+    expect([await waitOf("one"), await waitOf("other")]).toEqual([undefined, nextAt.getTime()]);
+    const trial = await take();
+    expect(trial).toMatchObject({ nextAt, channel: { version: "v1" } });
+    expect(await take()).toBeUndefined();
+    if (trial) pool.trials.giveBack(trial);
+    expect(await take()).toMatchObject({ nextAt });
+    // Of a process that died, another one has the next trial.
+    time = nextAt.getTime();
+    claims = 0;
+    if (stored?.paused) stored.paused.nextTrialAt = nextAt;
+    expect(await take(nextAt)).toBeDefined();
+  });
+
+  test("that another process claimed first is waited for again, unless it has ended the pause", async () => {
+    time += 60_000;
+    const nextTrialAt = new Date(time + 120_000);
+    claimTrial = async () => {
+      if (stored?.paused) stored = { ...stored, paused: { ...stored.paused, nextTrialAt } };
+      return undefined;
+    };
+    expect(await waitOf("row")).toBe(nextTrialAt.getTime());
+    expect(await take(nextTrialAt)).toBeUndefined();
+    const { paused: _, ...active } = stored ?? {};
+    stored = active;
+    expect(await waitOf("row")).toBeUndefined();
   });
 });

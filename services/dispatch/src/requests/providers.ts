@@ -18,6 +18,7 @@ import {
 import { existing, notFound } from "@herald/kit";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import type { Deps } from "../deps.ts";
+import { refusalAdvice } from "../domain/refusal-advice.ts";
 import type { Sweeps } from "../jobs/sweeps.ts";
 import { apnsPublicView, checkApnsSettings } from "../providers/apns/settings.ts";
 import { checkFcmSettings, fcmPublicView } from "../providers/fcm/settings.ts";
@@ -190,6 +191,15 @@ export const findProvider = async (credentials: Deps["credentials"], projectId: 
 
 const providerNotFound = () => notFound("provider-not-found", "provider", "the project has no settings for it");
 
+const pauseView = ({ reason, providerReason, nextTrialAt }: NonNullable<CredentialDocument["paused"]>) => {
+  const said = providerReason || reason;
+  return {
+    paused_reason: said,
+    paused_detail: refusalAdvice(said),
+    ...(nextTrialAt && { next_trial_at: nextTrialAt.toISOString() }),
+  };
+};
+
 const providerView = (document: CredentialDocument, now: Date): ProviderView => {
   const { provider, paused, updatedAt } = document;
   const { fingerprint, ...settings } = document.view;
@@ -202,7 +212,7 @@ const providerView = (document: CredentialDocument, now: Date): ProviderView => 
     settings,
     ...(fingerprint !== undefined && { fingerprint: String(fingerprint) }),
     status: paused ? "paused" : "active",
-    ...(paused && { paused_reason: paused.providerReason || paused.reason }),
+    ...(paused && pauseView(paused)),
     ...(problems.length > 0 && { problems }),
     updated_at: updatedAt.toISOString(),
   };

@@ -12,7 +12,8 @@ import {
 } from "@herald/contracts";
 import { withTimeout } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import type { Outcome } from "../domain/outcome.ts";
+import { type Outcome, refusalText } from "../domain/outcome.ts";
+import { refusalAdvice } from "../domain/refusal-advice.ts";
 import { findProvider } from "./providers.ts";
 
 /** Less than the timeout of a request between services. */
@@ -73,7 +74,8 @@ const view = (outcome: Outcome): TestedPush => {
       detail:
         "The provider accepted the push. If the device does not show it, check the app's permission and its network.",
     };
-  const said = outcome.providerReason === "" ? {} : { provider_reason: outcome.providerReason };
+  const providerReason = outcome.kind === "misconfigured" ? refusalText(outcome) : outcome.providerReason;
+  const said = providerReason === "" ? {} : { provider_reason: providerReason };
   return { ...refusal(outcome), ...said };
 };
 
@@ -95,7 +97,7 @@ const refusal = (outcome: Exclude<Outcome, { kind: "accepted" }>): Pick<TestedPu
     case "misconfigured":
       return {
         result: "credential-refused",
-        detail: "The provider refuses the project's credential: check key, ids and environment of its settings.",
+        detail: `The provider refuses the project's credential. ${refusalAdvice(refusalText(outcome))}`,
       };
     case "deferred":
       return outcome.problem

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { OutboxEvent, ProjectId, Provider, ProviderProblemReason } from "@herald/contracts";
+import type { EventData, OutboxEvent, ProjectId, Provider, ProviderProblemReason } from "@herald/contracts";
 import { type Envelope, type Logger, type MasterKeys, rewrapAll, seal, unseal } from "@herald/kit";
 import {
   ensureIndexes,
@@ -12,6 +12,8 @@ import {
   outboxIndex,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
+import { refusalAdvice } from "../domain/refusal-advice.ts";
+import { nextTrialAt } from "../domain/trials.ts";
 
 export type CredentialDocument = {
   /** `<project>/<provider>`. */
@@ -24,8 +26,18 @@ export type CredentialDocument = {
   view: Record<string, unknown>;
   secrets: Envelope;
   updatedAt: Date;
-  /** The provider refused the credential. */
-  paused?: { at: Date; reason: string; providerReason: string };
+  /** The provider refused the credential, or the settings cannot be used: then there are no trials. */
+  paused?: {
+    at: Date;
+    reason: string;
+    providerReason: string;
+    /** When a waiting push is tried. */
+    nextTrialAt?: Date;
+    /** Trials that have begun. */
+    trials?: number;
+  };
+  /** When a trial last ended a pause. */
+  resumedAt?: Date;
   /** When the provider first accepted the credential. If it refuses a device after that, the device's token may be at fault. */
   provenAt?: Date;
   /** The provider's servers that sent Retry-After, and when each may be sent to again. */
@@ -111,8 +123,8 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
         { _id, projectId, version: before.version, paused: { $exists: before.paused !== undefined } },
         {
           $set: changed,
-          $unset: { paused: "", throttles: "", provenAt: "", problems: "" },
-          ...(before.paused ? { $push: { outbox: resumed(document, now) } } : {}),
+          $unset: { paused: "", resumedAt: "", throttles: "", provenAt: "", problems: "" },
+          ...(before.paused ? { $push: { outbox: resumed(document, "new-settings", now) } } : {}),
         },
       );
       return matchedCount === 1 ? document : undefined;
@@ -169,17 +181,54 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
       return [...new Set(found.map(({ projectId }) => projectId))].slice(0, limit);
     },
 
-    /** Pauses a provider that refuses this version of the settings. True only for the first caller. */
+    /**
+     * Pauses a provider that refuses this version of the settings. `refusedAt`: when it first did; then pushes are tried, and a trial that
+     * it accepted since is believed instead. True only for the first caller.
+     */
     pause: async (
       { projectId, provider, version }: Version,
-      why: { reason: string; providerReason: string },
+      why: PauseReason,
       now: Date,
+      refusedAt?: Date,
     ): Promise<boolean> => {
+      const resumedSince = refusedAt && { resumedAt: { $not: { $gt: refusedAt } } };
       const { modifiedCount } = await credentials.updateOne(
-        { _id: keyOf(projectId, provider), projectId, version, paused: { $exists: false } },
+        { _id: keyOf(projectId, provider), projectId, version, paused: { $exists: false }, ...resumedSince },
         {
-          $set: { paused: { at: now, ...why } },
+          $set: { paused: { at: now, ...why, ...(refusedAt && { trials: 0, nextTrialAt: nextTrialAt(0, now) }) } },
           $push: { outbox: paused({ projectId, provider, version }, why, now) },
+        },
+      );
+      return modifiedCount === 1;
+    },
+
+    /**
+     * Claims the trial that is due, for one push. Resolves to the time of the next one, which is planned now: the claiming process may die.
+     * Undefined when none is due or another process was first.
+     */
+    claimTrial: async (
+      { _id, projectId, version, paused: known }: CredentialDocument,
+      now: Date,
+    ): Promise<Date | undefined> => {
+      const due = known?.nextTrialAt;
+      if (due === undefined || due > now) return undefined;
+      const trials = (known?.trials ?? 0) + 1;
+      const next = nextTrialAt(trials, now);
+      const { modifiedCount } = await credentials.updateOne(
+        { _id, projectId, version, "paused.nextTrialAt": due },
+        { $set: { "paused.nextTrialAt": next, "paused.trials": trials } },
+      );
+      return modifiedCount === 1 ? next : undefined;
+    },
+
+    /** Ends a pause because the provider accepted a trial. True only for the first caller. */
+    resume: async ({ projectId, provider, version }: Version, now: Date): Promise<boolean> => {
+      const { modifiedCount } = await credentials.updateOne(
+        { _id: keyOf(projectId, provider), projectId, version, "paused.nextTrialAt": { $exists: true } },
+        {
+          $set: { resumedAt: now },
+          $unset: { paused: "" },
+          $push: { outbox: resumed({ projectId, provider, version }, "accepted-again", now) },
         },
       );
       return modifiedCount === 1;
@@ -249,24 +298,38 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
   });
 };
 
+type PauseReason = { readonly reason: string; readonly providerReason: string };
+
 export type CredentialStore = ReturnType<typeof createCredentialStore>;
 
 const paused = (
   { projectId, provider, version }: Version,
-  { reason, providerReason }: { reason: string; providerReason: string },
+  { reason, providerReason }: PauseReason,
   at: Date,
 ): OutboxEvent => ({
-  id: `${projectId}/${provider}/${version}/paused`,
+  // A version may be paused and resumed several times.
+  id: `${projectId}/${provider}/${version}/paused/${at.getTime()}`,
   event: "ProviderPausedV1",
   subject: provider,
   at,
-  data: { project_id: projectId, provider, reason, provider_reason: providerReason, at: at.toISOString() },
+  data: {
+    project_id: projectId,
+    provider,
+    reason,
+    provider_reason: providerReason,
+    detail: refusalAdvice(providerReason || reason),
+    at: at.toISOString(),
+  },
 });
 
-const resumed = ({ projectId, provider, version }: Version, at: Date): OutboxEvent => ({
-  id: `${projectId}/${provider}/${version}/resumed`,
+const resumed = (
+  { projectId, provider, version }: Version,
+  reason: EventData<"ProviderResumedV1">["reason"],
+  at: Date,
+): OutboxEvent => ({
+  id: `${projectId}/${provider}/${version}/resumed/${at.getTime()}`,
   event: "ProviderResumedV1",
   subject: provider,
   at,
-  data: { project_id: projectId, provider, at: at.toISOString() },
+  data: { project_id: projectId, provider, reason, at: at.toISOString() },
 });

@@ -32,6 +32,7 @@ const texts: Readonly<Record<string, string>> = {
   matched: "topic:news",
   message: "DeliverBatchV1",
   name: "Shop",
+  paused_detail: "Check key_id and team_id, and that the key was not revoked in Apple's developer account.",
   paused_reason: "InvalidProviderToken",
   provider_reason: "410 Unregistered",
   reason: "unregistered",

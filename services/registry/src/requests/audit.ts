@@ -1,34 +1,88 @@
 import { defineBatchHandler, handleRequest, type RequestListener } from "@herald/bus";
-import { AuditRecordedV1, type AuditRow, ListAudit, VerifyAudit } from "@herald/contracts";
+import {
+  AuditRecordedV1,
+  type AuditRow,
+  type DataOf,
+  eventTypeOf,
+  isObject,
+  ListAudit,
+  type MessageContract,
+  ProviderResumedV1,
+  VerifyAudit,
+} from "@herald/contracts";
 import type { Logger } from "@herald/kit";
 import { mapPage } from "@herald/mongo";
+import { z } from "zod";
 import type { Deps } from "../deps.ts";
-import type { AuditDocument } from "../domain/audit-chain.ts";
+import type { AuditDocument, AuditFacts } from "../domain/audit-chain.ts";
 import type { AuditStore } from "../stores/audit-store.ts";
 
-/** Appends the actions of operators to the chain of audit rows. One batch at a time, because each row has the hash of the row before. */
+const AnyData = z.record(z.string(), z.unknown());
+
+/** The events of the durable. Each is checked by its own contract. */
+const auditedEvent: MessageContract<typeof AnyData> = {
+  name: "AuditedEvent",
+  pattern: "push.evt.v1.:project_id.:entity.:verb",
+  filter: "push.evt.v1.*.*.*",
+  schema: AnyData,
+  isPlain: isObject,
+  subject: () => {
+    throw new TypeError("events are published by their own contracts");
+  },
+};
+
+const contractOf = (subject: string): MessageContract =>
+  (eventTypeOf(subject)?.type === ProviderResumedV1.ceType ? ProviderResumedV1 : AuditRecordedV1) as MessageContract;
+
+type Facts = Omit<AuditFacts, "eventId">;
+
+const operatorFacts = (data: DataOf<typeof AuditRecordedV1>): Facts => ({
+  operator: data.operator,
+  action: data.action,
+  ...(data.target_project_id && { targetProjectId: data.target_project_id }),
+  target: data.target,
+  address: data.address,
+  ...(data.request_id !== undefined && { requestId: data.request_id }),
+  ...(data.before !== undefined && { before: JSON.stringify(data.before) }),
+  ...(data.after !== undefined && { after: JSON.stringify(data.after) }),
+  at: new Date(data.at),
+});
+
+/** Herald does what an operator did until then. New settings have the row of the operator who put them. */
+const resumptionFacts = ({ project_id, provider, reason, at }: DataOf<typeof ProviderResumedV1>): Facts[] =>
+  reason === "new-settings"
+    ? []
+    : [
+        {
+          operator: { id: "herald", name: "Herald", role: "member" },
+          action: "resumeProvider",
+          targetProjectId: project_id,
+          target: `/admin/v1/projects/${project_id}/providers/${provider}`,
+          address: "",
+          before: JSON.stringify({ status: "paused" }),
+          after: JSON.stringify({ status: "active" }),
+          at: new Date(at),
+        },
+      ];
+
+/** Appends the actions of operators, and Herald's own, to the chain of audit rows. One batch at a time, because each row has the hash of the row before. */
 export const recordAudit = (audit: AuditStore, log: Logger) =>
   defineBatchHandler({
     durable: "registry-record-audit", // renaming a durable replays its stream
-    message: AuditRecordedV1,
+    message: auditedEvent,
+    contractOf,
     // A batch costs four commands, like a single row, so that no operator's flood delays the rows of others.
     size: 500,
     waitMs: 50, // of the second within which a row appears
     concurrency: 1,
     async handle(deliveries) {
       const appended = await audit.append(
-        deliveries.map(({ id, data }) => ({
-          eventId: id,
-          operator: data.operator,
-          action: data.action,
-          targetProjectId: data.target_project_id,
-          target: data.target,
-          address: data.address,
-          requestId: data.request_id,
-          before: JSON.stringify(data.before),
-          after: JSON.stringify(data.after),
-          at: new Date(data.at),
-        })),
+        deliveries.flatMap(({ id, subject, data }) =>
+          (contractOf(subject) === ProviderResumedV1
+            ? resumptionFacts(data as DataOf<typeof ProviderResumedV1>)
+            : [operatorFacts(data as DataOf<typeof AuditRecordedV1>)]
+          ).map((facts) => ({ eventId: id, ...facts })),
+        ),
       );
       // Logs are stored elsewhere: the logged hashes reveal a chain that was rewritten from some row on.
       for (const row of appended)

@@ -68,10 +68,12 @@ export const Attention = () => {
   const items: Item[] = [
     ...views.flatMap(({ data }): Item[] => {
       if (!data) return [];
-      const { provider, status, paused_reason, problems = [] } = data;
+      const { provider, status, paused_reason, paused_detail, problems = [] } = data;
       const item = (key: string, text: string, detail?: string) => ({ key, to: `${settings}/providers`, text, detail });
       return [
-        ...(status === "paused" ? [item(provider, `${provider} is paused`, paused_reason)] : []),
+        ...(status === "paused"
+          ? [item(provider, `${provider} is paused`, [paused_reason, paused_detail].filter(Boolean).join(". "))]
+          : []),
         ...problems.map(({ reason, detail }) => item(`${provider}/${reason}`, `${provider} is unreachable`, detail)),
       ];
     }),

@@ -84,7 +84,17 @@ const ProviderPanel = ({ provider: { name, title, empty, Form }, view, error }: 
       {view === null && <Text c="dimmed">{empty}</Text>}
       {view && (
         <Stack>
-          {view.status === "paused" && <Text c="var(--warn)">{view.paused_reason}</Text>}
+          {view.status === "paused" && (
+            <Alert title={view.paused_reason}>
+              <Text>{view.paused_detail}</Text>
+              {view.next_trial_at && (
+                <Text c="dimmed">
+                  Herald tries a waiting push <Time at={view.next_trial_at} />, and resumes if it is accepted. New
+                  settings resume at once.
+                </Text>
+              )}
+            </Alert>
+          )}
           {view.problems?.map((problem) => (
             <Alert key={problem.reason + problem.host} title={`${problem.reason} ${problem.host}`}>
               <Text>{problem.detail}</Text>

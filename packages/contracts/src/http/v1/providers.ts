@@ -183,7 +183,14 @@ export const ProviderView = named("ProviderView", {
       examples: ["e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"],
     }),
   status: z.enum(["active", "paused"]),
-  paused_reason: z.string().optional(),
+  paused_reason: z.string().optional().meta({
+    description: "The provider's code, and its own words if it gave any",
+  }),
+  paused_detail: z.string().optional().meta({ description: "What to check" }),
+  next_trial_at: z.iso.datetime().optional().meta({
+    description:
+      "When Herald tries one of the waiting pushes, and resumes the provider if it accepts. Absent: new settings alone resume it",
+  }),
   problems: z.array(ProviderProblem).optional().meta({
     description: "Absent when there is none. Pushes wait and are tried again; new settings send them at once",
   }),

@@ -35,8 +35,8 @@ const operatorFields = {
 };
 
 /** Who did what an audit row says. */
-export const AuditedReference = z.union([OperatorReference, z.literal("unknown")]).meta({
-  description: `${rootMeta}; \`unknown\`: someone whose sign-in was refused`,
+export const AuditedReference = z.union([OperatorReference, z.literal("unknown"), z.literal("herald")]).meta({
+  description: `${rootMeta}; \`unknown\`: someone whose sign-in was refused; \`herald\`: Herald itself`,
   examples: ["opr_06bq4ghm31tz5d2ns8y7k9w0ac"],
 });
 export type AuditedReference = z.infer<typeof AuditedReference>;

@@ -7,7 +7,7 @@ import { SignJWT } from "jose";
 import { apnsId } from "../../domain/batch.ts";
 import { acceptedOutcome, bytesAbove, type Outcome, tokenMismatch, tooLarge, unanswered } from "../outcome.ts";
 import { apnsExpiration, type ClientDeps, type ProviderClient, storedUntil } from "../provider-client.ts";
-import { apnsOutcome, isAccepted } from "./outcome.ts";
+import { apnsOutcome } from "./outcome.ts";
 
 type SigningKey = { readonly key_id: string; readonly team_id: string; readonly private_key: string };
 
@@ -78,6 +78,13 @@ function createProviderToken({ key_id, team_id, private_key }: SigningKey, now: 
       if (at - renewedAt < renewalPauseMs) return undefined;
       renewedAt = at;
       return signOnce();
+    },
+    /** Signs another token for the next push, unless the current one is newer than `since`. Apple takes one more within 20 minutes. */
+    replace(since: Date): void {
+      const at = now().getTime();
+      if (token === undefined || token.issuedAt > since.getTime() || at - renewedAt < renewalPauseMs) return;
+      renewedAt = at;
+      token = undefined;
     },
   };
 }
@@ -216,12 +223,13 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
         /** Nearly every push ends here. Not async, because each nested async function would cost another promise per push. */
         const send = (authorization: string | undefined): Promise<Outcome> =>
           post(environment, authorization).then((answer) =>
-            answer.kind === "answered" && isAccepted(answer)
+            answer.kind === "answered" && answer.status === 200 && answer.headers["apns-id"] !== undefined
               ? acceptedOutcome
               : retryOtherEnvironment(post, environment, authorization, answer).then((outcome) =>
-                  app + topicEnding !== bundle_id && isAboutTopic(outcome)
+                  // With several apps, what is wrong with one of them must not pause the others.
+                  (apps.size > 1 || app + topicEnding !== bundle_id) && isAboutTopic(outcome)
                     ? tokenMismatch(
-                        app === bundle_id ? "push-type-refused" : "app-not-configured",
+                        app === bundle_id && topicEnding !== "" ? "push-type-refused" : "app-not-configured",
                         outcome.providerReason,
                       )
                     : outcome,
@@ -233,6 +241,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     },
     routeOf: ({ environment }) => (endpoint === undefined ? (environment ?? settings.environment) : ""),
     isNamedByDevice: () => false,
+    renewToken: (since) => providerToken?.replace(since),
     close: async () => {
       await Promise.all(Object.values(transports).map((transport) => transport.close()));
     },

@@ -66,14 +66,11 @@ const verdicts = new Map<string, Verdict>(
   ),
 );
 
-/** Whether Apple accepted the push. Each of its answers has this header. */
-export const isAccepted = ({ status, headers }: ProviderAnswer): boolean =>
-  status === 200 && headers["apns-id"] !== undefined;
-
 /** Classifies any response, even one that Apple would never send. `now`: when it arrived. `origin`: of the host that was asked. */
 export function apnsOutcome(given: ProviderAnswer, now: Date, origin: string): Outcome {
-  if (isAccepted(given)) return acceptedOutcome;
   const { status, headers, body } = given;
+  // Each answer of Apple has the header.
+  if (status === 200 && headers["apns-id"] !== undefined) return acceptedOutcome;
   const answer = parseObject(body);
   // Every error of Apple is JSON with a reason, but one that is about to fail may have lost its body.
   const isApples = status !== 200 && (isWord(answer.reason) || (isFailure(status) && !isPage(given)));

@@ -81,3 +81,23 @@ test("does not keep a token from the future when the clock is set back", async (
   pass(-10 * minuteMs);
   expect(await token.current()).not.toBe(before);
 });
+
+test("replaces a token that Apple refuses, once within 20 minutes, unless it is newer than the refusal", async () => {
+  const { key, tokens, pass, at } = setUp();
+  const token = tokens(key);
+  const refused = await token.current();
+  const since = new Date(at());
+  pass(5_000);
+  token.replace(new Date(since.getTime() - 1));
+  expect(await token.current()).toBe(refused);
+  token.replace(since);
+  const second = await token.current();
+  expect(second).not.toBe(refused);
+  token.replace(since);
+  pass(minuteMs);
+  token.replace(new Date(at()));
+  expect(await token.current()).toBe(second);
+  pass(20 * minuteMs);
+  token.replace(new Date(at()));
+  expect(await token.current()).not.toBe(second);
+});

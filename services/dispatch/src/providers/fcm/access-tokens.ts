@@ -97,6 +97,12 @@ export const createAccessTokens = (
       if (fetching !== undefined) return fetching;
       return now().getTime() - fetchedAt < minuteMs ? undefined : fetchOnce();
     },
+    /** Fetches another token for the next push, unless the current one is newer than `since`. */
+    replace: (since: Date): void => {
+      if (fetchedAt > since.getTime()) return;
+      header = undefined;
+      failure = undefined;
+    },
   };
 };
 

@@ -63,6 +63,7 @@ export function createFcmClient({ settings, createTransport, now }: ClientDeps<F
     routeOf: ({ tokenKind }, platform) =>
       [platform === "android" ? "" : platform, tokenKind === "fid" ? "fid" : ""].filter(Boolean).join("/"),
     isNamedByDevice: () => false,
+    renewToken: tokens.replace,
     close: async () => {
       await Promise.all([transport.close(), oauth.close()]);
     },

@@ -188,6 +188,19 @@ describe("access tokens", () => {
     expect(simulators.fcm.tokensIssued()).toBe(2);
   });
 
+  it("are fetched again for the push that decides about a refusal, unless they are newer", async () => {
+    const simulators = await simulate();
+    const client = connect(simulators);
+    const before = new Date();
+    expect(await send(client, push("a"))).toMatchObject({ kind: "accepted" });
+    client.renewToken(new Date(before.getTime() - 1));
+    expect(await send(client, push("a"))).toMatchObject({ kind: "accepted" });
+    expect(simulators.fcm.tokensIssued()).toBe(1);
+    client.renewToken(new Date());
+    expect(await send(client, push("a"))).toMatchObject({ kind: "accepted" });
+    expect(simulators.fcm.tokensIssued()).toBe(2);
+  });
+
   it("that are refused make the provider misconfigured, with one request for all pushes", async () => {
     const simulators = await simulate();
     const other = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;

@@ -145,6 +145,7 @@ export function createWebPushClient({
       };
     },
     routeOf: ({ token: endpoint }) => originOf(endpoint),
+    renewToken: () => {},
     isNamedByDevice: (route) => route !== exemptOrigin && !isKnownPushService(route),
     close: origins.close,
   };
