@@ -224,7 +224,7 @@ export const ProviderResumedV1 = defineEvent("ProviderResumedV1", {
     .meta({ description: "`accepted-again`: the provider accepted a waiting push that Herald tried. More may come" }),
 });
 
-/** Herald disabled a webhook because it failed for five days or answered 410. `PATCH` enables it again. */
+/** Herald disabled a webhook because it failed for five days or answered 410 twice in a row. `PATCH` enables it again. */
 export const WebhookDisabledV1 = defineEvent("WebhookDisabledV1", {
   project_id: ProjectId,
   webhook_id: WebhookId,

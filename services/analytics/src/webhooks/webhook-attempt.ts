@@ -16,12 +16,18 @@ export type WebhookOutcome =
   | { readonly kind: "gone"; readonly error: string }
   | { readonly kind: "failed"; readonly error: string };
 
-/** As Standard Webhooks suggests: only 2xx is success, and 410 disables the webhook. */
-export const attemptOutcome = (response: WebhookResponse): WebhookOutcome => {
+const gone = 410;
+
+/**
+ * As Standard Webhooks suggests: only 2xx is success, and 410 disables the webhook. But a proxy or a deployment may answer a single 410, so
+ * it must be the answer to two attempts of a message in a row. `before`: the status of the attempt before.
+ */
+export const attemptOutcome = (response: WebhookResponse, before?: number): WebhookOutcome => {
   if (response.kind === "unanswered") return { kind: "failed", error: response.problem };
   const { status } = response;
   if (status >= 200 && status < 300) return { kind: "delivered" };
-  if (status === 410) return { kind: "gone", error: "it answered 410: it wants no messages any more" };
+  if (status === gone && before === gone)
+    return { kind: "gone", error: "it answered 410 twice: it wants no messages any more" };
   if (status >= 300 && status < 400)
     return { kind: "failed", error: `it answered ${status}: redirects are not followed, change the webhook's url` };
   return { kind: "failed", error: `it answered ${status}; a status from 200 to 299 is accepted` };

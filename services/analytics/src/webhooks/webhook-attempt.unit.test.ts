@@ -19,13 +19,21 @@ test.each([
   [400, "failed"],
   [404, "failed"],
   [409, "failed"],
-  [410, "gone"],
+  [410, "failed"],
   [411, "failed"],
   [429, "failed"],
   [500, "failed"],
   [503, "failed"],
 ])("%i: %s", (status, kind) => {
   expect(attemptOutcome({ kind: "answered", status, body: "" }).kind).toBe(kind);
+});
+
+test("410 to two attempts in a row means that it is gone", () => {
+  const kindAfter = (before: number | undefined, status: number) =>
+    attemptOutcome({ kind: "answered", status, body: "" }, before).kind;
+  expect([kindAfter(410, 410), kindAfter(undefined, 410), kindAfter(503, 410), kindAfter(410, 503)]).toEqual([
+    ...["gone", "failed", "failed", "failed"],
+  ]);
 });
 
 test("without a response it failed, with the reason", () => {

@@ -57,7 +57,7 @@ const createSendMessage = ({ webhooks, messages, client, flush, now, random }: D
     response: WebhookResponse,
     timing: Pick<AttemptDocument, "at" | "durationMs">,
   ) => {
-    const outcome = attemptOutcome(response);
+    const outcome = attemptOutcome(response, message.attempts.at(-1)?.status);
     const answer = response.kind === "answered" ? response : undefined;
     const attempt: AttemptDocument = {
       ...timing,

@@ -36,7 +36,7 @@ const webhookOf = ({ name, ceType, schema }: EventContract): ZodOpenApiOperation
   },
   responses: {
     "2XX": { description: "Received. Respond within 20 seconds and process the event afterwards" },
-    "410": { description: "The receiver no longer exists: Herald disables the webhook" },
+    "410": { description: "The receiver no longer exists: twice in a row, Herald disables the webhook" },
     default: { description: "Herald retries later, with growing delays" },
   },
 });

@@ -36,7 +36,7 @@ export const ChangeWebhook = namedBody("ChangeWebhook", {
   webhook: changedFields({ ...settings, url: WebhookUrl.optional(), enabled: z.boolean().optional() }),
 });
 
-/** Why a webhook is disabled: by a request, because it answered 410, or because it failed for five days. */
+/** Why a webhook is disabled: by a request, because it answered 410 twice in a row, or because it failed for five days. */
 export const DisabledReason = z.enum(["requested", "gone", "failing"]).meta({ id: "DisabledReason" });
 export type DisabledReason = z.infer<typeof DisabledReason>;
 
