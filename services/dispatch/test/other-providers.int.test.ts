@@ -1,5 +1,5 @@
 import { sendRequest } from "@herald/bus";
-import { GetDeliveryTrace, GetProvider, type ProjectId } from "@herald/contracts";
+import { GetDeliveryTrace, GetProvider, type ProjectId, ProviderPausedV1, TestProvider } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
@@ -182,4 +182,57 @@ test("FCM's refusal for an app without an Apple key fails only its iOS devices, 
   await partition(projectId, android, [[of("android-1")]], { platform: "android" });
   expect(await final(projectId, android)).toMatchObject({ counts: { accepted: 1 } });
   expect(await sendRequest(bus, GetProvider, { projectId, provider: "fcm" })).toMatchObject({ status: "active" });
+});
+
+test.each([
+  {
+    rule: {
+      provider: "fcm-token",
+      status: 400,
+      body: JSON.stringify({
+        error: "invalid_grant",
+        error_description: "Invalid JWT: Token must be short-lived\u0007",
+      }),
+    },
+    says: "invalid_grant: Invalid JWT: Token must be short-lived?",
+    check: "clock",
+  },
+  {
+    rule: {
+      provider: "fcm",
+      status: 403,
+      body: JSON.stringify({ error: { status: "PERMISSION_DENIED", message: "The API has not been used before." } }),
+    },
+    says: "PERMISSION_DENIED: The API has not been used before.",
+    check: "Enable the Firebase Cloud Messaging API",
+  },
+])("what Google says beside its code is shown wherever the refusal is: $says", async ({ rule, says, check }) => {
+  const { project, send, partition, final, simulators, bus, lastEvent } = dispatch;
+  const projectId = await project();
+  await put(projectId, "fcm", { service_account: serviceAccount });
+  simulators.script([rule]);
+  const android = device("", { token: "android-token" });
+  const id = await send(projectId);
+  await partition(projectId, id, [[android]], { platform: "android" });
+  const refused = { status: "paused", paused_reason: says, paused_detail: expect.stringContaining(check) };
+  await eventually(async () => {
+    const view = await sendRequest(bus, GetProvider, { projectId, provider: "fcm" });
+    if (view.status === "active") dispatch.pass(3_000);
+    expect(view).toMatchObject(refused);
+  });
+  await eventually(async () =>
+    expect(await lastEvent(projectId, ProviderPausedV1)).toMatchObject({ provider_reason: says }),
+  );
+  await eventually(async () => {
+    const asked = { projectId, notificationId: id, deviceId: android.id };
+    const { attempts } = await sendRequest(bus, GetDeliveryTrace, asked);
+    expect(attempts.at(-1)).toMatchObject({ outcome: "paused", provider_reason: says });
+  });
+  const push = { token: "another-token" };
+  expect(await sendRequest(bus, TestProvider, { projectId, provider: "fcm", push })).toMatchObject({
+    ...{ result: "credential-refused", provider_reason: says, detail: expect.stringContaining(check) },
+  });
+  simulators.script([]);
+  dispatch.pass(64_000);
+  expect(await final(projectId, id)).toMatchObject({ counts: { accepted: 1 } });
 });

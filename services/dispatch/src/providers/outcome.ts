@@ -63,7 +63,7 @@ const maxUtf8Bytes = 3;
 const maxReasonLength = 120;
 
 /** Whether an answer is a web page: made for a person by a proxy, a filter or a captive portal. */
-export const isPage = ({ headers, body }: ProviderAnswer): boolean =>
+export const isWebPage = ({ headers, body }: ProviderAnswer): boolean =>
   /^\s*(text\/html|application\/xhtml)/i.test(headers["content-type"] ?? "") ||
   /^\s*<(!doctype\s+html|html)\b/i.test(body);
 
@@ -74,7 +74,7 @@ export const isPage = ({ headers, body }: ProviderAnswer): boolean =>
 export const notTheProvider = (answer: ProviderAnswer, origin: string): Extract<Outcome, { kind: "deferred" }> => {
   const reason = "not-the-provider";
   const { host } = new URL(origin);
-  const what = `HTTP ${answer.status}${isPage(answer) ? " with a web page" : ""}`;
+  const what = `HTTP ${answer.status}${isWebPage(answer) ? " with a web page" : ""}`;
   const detail = `${what} is no answer of ${host}. ${providerProblems[reason]}`;
   return { kind: "deferred", providerReason: detail, problem: { reason, host, detail }, unprocessed: true };
 };

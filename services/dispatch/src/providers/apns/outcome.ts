@@ -2,7 +2,7 @@ import { parseRetryAfter } from "@herald/kit";
 import {
   acceptedOutcome,
   isFailure,
-  isPage,
+  isWebPage,
   isWord,
   notTheProvider,
   type Outcome,
@@ -73,7 +73,7 @@ export function apnsOutcome(given: ProviderAnswer, now: Date, origin: string): O
   if (status === 200 && headers["apns-id"] !== undefined) return acceptedOutcome;
   const answer = parseObject(body);
   // Every error of Apple is JSON with a reason, but one that is about to fail may have lost its body.
-  const isApples = status !== 200 && (isWord(answer.reason) || (isFailure(status) && !isPage(given)));
+  const isApples = status !== 200 && (isWord(answer.reason) || (isFailure(status) && !isWebPage(given)));
   if (!isApples) return notTheProvider(given, origin);
   const providerReason = wordOr(answer.reason, status);
   const wait = parseRetryAfter(headers["retry-after"], now);

@@ -1,7 +1,7 @@
 import { parseRetryAfter } from "@herald/kit";
 import {
   acceptedOutcome,
-  isPage,
+  isWebPage,
   notTheProvider,
   type Outcome,
   outcomeOfStatus,
@@ -42,7 +42,7 @@ const foreignOutcome = (answer: ProviderAnswer, origin: string): Outcome | undef
   const redirected =
     status >= 300 && status < 400 && (URL.parse(headers.location ?? "", origin)?.host ?? host) !== host;
   if (redirected || networkStatuses.has(status)) return notTheProvider(answer, origin);
-  if (!isPage(answer)) return undefined;
+  if (!isWebPage(answer)) return undefined;
   if (pageStatuses.has(status)) return notTheProvider(answer, origin);
   const isVerdict = status >= 400 && status < 500 && !laterStatuses.has(status);
   const { unprocessed: _, ...later } = notTheProvider(answer, origin);
