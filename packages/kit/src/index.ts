@@ -7,6 +7,8 @@ export {
   httpConfig,
   logConfig,
   natsConfig,
+  proxyConfig,
+  proxyResolvesConfig,
   serviceConfig,
   telemetryConfig,
 } from "./config/shared-blocks.ts";
@@ -37,6 +39,9 @@ export { type HttpRoute, type RouteMatch, serveRoutes } from "./http/serve-route
 export { allowLongUpload, type HttpServer, startHttp } from "./http/start-http.ts";
 export { createLifecycle } from "./lifecycle.ts";
 export { createLogger, type Logger } from "./logger.ts";
+export { createOutboundProxy, type Dial, type OutboundProxy, proxyAddressOf } from "./outbound/proxy.ts";
+export { createProxyAgent } from "./outbound/proxy-agent.ts";
+export { openTunnel, ProxyError } from "./outbound/proxy-tunnel.ts";
 export {
   checkPublicEndpoint,
   endpointProblem,

@@ -19,7 +19,7 @@ const oneLine = (comment: string): string =>
 /** The doc comment of each variable in a source of schemas. */
 export const meaningsIn = (source: string): ReadonlyMap<string, string> => {
   const text = readFileSync(join(root, source), "utf8");
-  const found = text.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*(HERALD_\w+|OTEL_\w+):/g);
+  const found = text.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*([A-Z]+_\w+):/g);
   return new Map([...found].map(([, comment = "", name = ""]) => [name, oneLine(comment)]));
 };
 

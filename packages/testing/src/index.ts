@@ -1,4 +1,5 @@
 export { findBrokerSource } from "./broker-source.ts";
+export { type ConnectProxy, startConnectProxy } from "./connect-proxy.ts";
 export { eventually } from "./eventually.ts";
 export { type FaultyProxy, faultyProxy } from "./faulty-proxy.ts";
 export { type FreshDatabase, freshDatabase } from "./fresh-database.ts";

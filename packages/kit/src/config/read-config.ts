@@ -42,12 +42,15 @@ const readSecretFile = (file: string): { text: string } | { problem: string } =>
   }
 };
 
+/** By convention these are in lower case, too. */
+const alsoLowerCase = new Set(["HTTPS_PROXY", "NO_PROXY"]);
+
 /** The value of each variable, secrets also from the file that `…_FILE` names. */
 const valuesOf = (shape: Shape, env: Environment) => {
   const values: Record<string, string | undefined> = {};
   const problems: string[] = [];
   for (const [name, schema] of Object.entries(shape)) {
-    values[name] = env[name] === "" ? undefined : env[name];
+    values[name] = env[name] || (alsoLowerCase.has(name) && env[name.toLowerCase()]) || undefined;
     const file = env[fileVariable(name)];
     if (!file || !variableInfo(schema)?.secret) continue;
     if (values[name] !== undefined) {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { parseMasterKeys } from "../envelope/envelope.ts";
 import { ConfigError, readConfig } from "./read-config.ts";
-import { httpConfig, logConfig, mongoConfig, natsConfig, telemetryConfig } from "./shared-blocks.ts";
+import { httpConfig, logConfig, mongoConfig, natsConfig, proxyConfig, telemetryConfig } from "./shared-blocks.ts";
 import * as variables from "./variables.ts";
 
 const problemsOf = (schema: z.ZodType, env: Record<string, string | undefined>): readonly string[] => {
@@ -39,6 +39,9 @@ test.each<[string, string, z.ZodType, unknown]>([
   ["choice", "b", variables.choice("a", "b"), "b"],
   ["host", "0.0.0.0", variables.host(), "0.0.0.0"],
   ["host", "::1", variables.host(), "::1"],
+  ["proxyUrl", "http://proxy.example:3128", variables.proxyUrl(), "http://proxy.example:3128/"],
+  ["proxyUrl", "proxy.example:3128", variables.proxyUrl(), "http://proxy.example:3128/"],
+  ["proxyUrl", "https://u:p%40@[fd00::1]:3128/", variables.proxyUrl(), "https://u:p%40@[fd00::1]:3128/"],
 ])("%s reads %j", (_name, text, schema, value) => {
   expect(read(schema, text)).toEqual({ HERALD_X_V: value });
 });
@@ -62,6 +65,9 @@ test.each<[string, string, z.ZodType]>([
   ["flag", "maybe", variables.flag()],
   ["choice", "c", variables.choice("a", "b")],
   ["host", "a b", variables.host()],
+  ["proxyUrl", "socks5://proxy.example:1080", variables.proxyUrl()],
+  ["proxyUrl", "http://", variables.proxyUrl()],
+  ["proxyUrl", "http://u:%zz@proxy.example", variables.proxyUrl()],
 ])("%s refuses %j, and says what would be accepted", (_name, text, schema) => {
   const [problem, ...rest] = wrong(schema, text);
   expect(rest).toEqual([]);
@@ -178,6 +184,22 @@ test("ignores variables of other services and programs", () => {
     PATH: "/",
   };
   expect(readConfig(gateway, { ...complete, ...others })).toMatchObject({ HERALD_PORT: 8080 });
+});
+
+test("the proxy's variables are read in lower case, too, as other programs do", () => {
+  const schema = z.object(proxyConfig);
+  const lower = { https_proxy: "http://lower.example:3128", no_proxy: "a.example" };
+  expect(readConfig(schema, { ...lower, HTTPS_PROXY: "" })).toEqual({
+    HTTPS_PROXY: "http://lower.example:3128/",
+    NO_PROXY: "a.example",
+  });
+  const upper = { HTTPS_PROXY: "http://upper.example:3128", NO_PROXY: "b.example" };
+  expect(readConfig(schema, { ...lower, ...upper })).toEqual({
+    HTTPS_PROXY: "http://upper.example:3128/",
+    NO_PROXY: "b.example",
+  });
+  expect(problemsOf(schema, { https_proxy: "socks5://user:hunter2@a" }).join()).not.toContain("hunter2");
+  expect(readConfig(schema, {})).toEqual({ NO_PROXY: "" });
 });
 
 test("a slip in a shared variable is noticed", () => {

@@ -33,6 +33,29 @@ export const telemetryConfig = {
   OTEL_EXPORTER_OTLP_ENDPOINT: variables.url("http", "https").optional(),
 };
 
+/** The way out of a service that calls servers elsewhere. */
+export const proxyConfig = {
+  /**
+   * The proxy for https connections to push services, webhooks and the identity provider, which it must allow by CONNECT: see deploy.md. It
+   * may contain a user and a password. Also read in lower case.
+   */
+  HTTPS_PROXY: variables.proxyUrl().optional(),
+  /**
+   * What is reached without the proxy: names with everything below them, addresses, networks such as `10.0.0.0/8`, each also with a port;
+   * `*` is everything. This machine never needs to be named. Also read in lower case.
+   */
+  NO_PROXY: variables.text().default(""),
+};
+
+/** For services that call servers that strangers name. */
+export const proxyResolvesConfig = {
+  /**
+   * Whether the proxy also resolves the names of webhooks, and of push services of HERALD_DISPATCH_WEBPUSH_ANY_HOST. By default Herald does,
+   * and asks the proxy for an address that it has checked. With `true` the proxy's own rules must refuse addresses of the inner network.
+   */
+  HERALD_PROXY_RESOLVES: variables.flag().default(false),
+};
+
 /** Where a service listens. Each has other default ports, so that all can run on one machine. */
 export const httpConfig = (ports: { readonly port: number; readonly metricsPort: number }) => ({
   /** Address to listen on. The default is reachable only from this machine; containers set `0.0.0.0`. */

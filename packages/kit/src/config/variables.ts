@@ -69,6 +69,26 @@ export const url = (...schemes: [string, ...string[]]) => {
   });
 };
 
+const proxyUrlOf = (text: string): string | undefined => {
+  // Without a scheme, as curl and Go accept it.
+  const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`);
+  if (url === null || !["http:", "https:"].includes(url.protocol) || url.hostname === "") return undefined;
+  try {
+    decodeURIComponent(url.username + url.password);
+  } catch {
+    return undefined;
+  }
+  return url.href;
+};
+
+/** The URL of a proxy. It may contain a password, so reports never show it. */
+export const proxyUrl = () =>
+  variable(parsed(proxyUrlOf, "is not the URL of a proxy"), {
+    accepts: "http:// or https://, then a host, with a port, and with `user:password@` before it if needed",
+    example: "http://proxy.example.com:3128",
+    secret: true,
+  });
+
 /** Several URLs separated by commas, as for clusters of NATS. */
 export const urls = (...schemes: [string, ...string[]]) =>
   variable(
