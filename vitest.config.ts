@@ -69,6 +69,17 @@ export default defineConfig({
       {
         resolve,
         ssr,
+        test: {
+          name: "unit-through-proxy",
+          include: ["packages/http2-client/test/*.unit.test.ts"],
+          env: { HERALD_TEST_THROUGH_PROXY: "1" },
+          testTimeout: properties,
+          expect,
+        },
+      },
+      {
+        resolve,
+        ssr,
         environments,
         test: {
           name: "int",

@@ -1,7 +1,7 @@
-import type { IncomingMessage } from "node:http";
-import { Agent, request as httpsRequest } from "node:https";
+import type { ClientRequest, IncomingMessage } from "node:http";
+import { Agent, type AgentOptions, request as httpsRequest } from "node:https";
 import type { TLSSocket } from "node:tls";
-import { socketErrorText } from "@herald/kit";
+import { createProxyAgent, socketErrorText } from "@herald/kit";
 import {
   createClosing,
   createRequestCheck,
@@ -11,8 +11,8 @@ import {
   type TransportOptions,
 } from "./transport.ts";
 
-/** Each socket carries one request at a time. At 50 ms a request, 16 send 320 a second: enough for one self-hosted server. */
-const maxSockets = 16;
+/** Each needs a socket. At 50 ms a request, 16 send 320 a second: enough for one self-hosted server. */
+const maxExchanges = 16;
 /** Node's servers close an idle connection after 5 s, and a request written at that moment is lost. So this is shorter. */
 const idleMs = 4_000;
 
@@ -25,17 +25,21 @@ type Exchange = { readonly written: () => boolean; readonly end: (answer: Transp
  * A request that was written and lost may have arrived, so its answer is `unknown`, even if the server had just closed an idle connection.
  */
 export function createHttp1Transport(options: TransportOptions): Transport {
-  const { origin, ca, certificate: cert, privateKey: key, lookup } = options;
+  const { origin, ca, certificate: cert, privateKey: key, lookup, dial } = options;
   if (!origin.startsWith("https://")) throw new TypeError("the origin must be https");
   const limits = limitsOf(options);
   const { hostname, port } = new URL(origin);
-  const agent = new Agent({
-    ...{ keepAlive: true, maxSockets: maxSockets, timeout: idleMs, scheduling: "lifo", noDelay: true },
+  const agentOptions: AgentOptions = {
+    ...{ keepAlive: true, timeout: idleMs, scheduling: "lifo", noDelay: true },
     ...{ ca, cert, key, ALPNProtocols: ["http/1.1"] },
     ...(lookup ? { lookup } : {}),
-  });
+  };
+  const agent = dial ? createProxyAgent(() => dial, agentOptions) : new Agent(agentOptions);
   const assertSendable = createRequestCheck();
   const exchanges = new Set<Exchange>();
+  /** Of exchanges that wait for the end of another. */
+  const starts: (() => void)[] = [];
+  let started = 0;
   /** Sockets with a finished handshake. `reusedSocket` is no substitute: Node sets it only for sockets that were idle in between. */
   const secured = new WeakSet<TLSSocket>();
   let closing = false;
@@ -48,16 +52,15 @@ export function createHttp1Transport(options: TransportOptions): Transport {
     const content = Buffer.from(body);
     let written = false;
     let connecting: NodeJS.Timeout | undefined;
-    const outgoing = httpsRequest({
-      ...{ agent, hostname: hostname.replace(/^\[|\]$/g, ""), port: port || 443, method: "POST", path },
-      headers: { ...headers, "content-length": String(content.length) },
-    });
+    let outgoing: ClientRequest | undefined;
     const end = (answer: TransportAnswer) => {
       if (!exchanges.delete(own)) return;
       clearTimeout(deadline);
       clearTimeout(connecting);
       resolve(answer);
-      if (answer.kind !== "answered") outgoing.destroy();
+      if (answer.kind !== "answered") outgoing?.destroy();
+      // The agent has the socket back a little after the end of the answer.
+      if (outgoing) setImmediate(startNext);
       closed.check();
     };
     const lose = (reason: string) => end({ kind: written ? "unknown" : "unprocessed", reason });
@@ -68,30 +71,50 @@ export function createHttp1Transport(options: TransportOptions): Transport {
     }, limits.requestTimeoutMs);
     exchanges.add(own);
 
-    outgoing.on("socket", (socket: TLSSocket) => {
-      if (secured.has(socket)) {
-        written = true;
-        return;
-      }
-      const { connectTimeoutMs: ms } = limits;
-      connecting = setTimeout(() => lose(`no connection within ${ms} ms`), ms);
-      // Node sends nothing before the TLS handshake is done, even if the request was written earlier.
-      socket.once("secureConnect", () => {
-        secured.add(socket);
-        written = true;
-        clearTimeout(connecting);
+    const start = () => {
+      if (!exchanges.has(own)) return;
+      started++;
+      outgoing = httpsRequest({
+        ...{ agent, hostname: hostname.replace(/^\[|\]$/g, ""), port: port || 443, method: "POST", path },
+        headers: { ...headers, "content-length": String(content.length) },
       });
-    });
-    let begun = false;
-    outgoing.on("response", (response) => {
-      begun = true;
-      readAnswer(response, limits.maxBodyBytes, (answer) => end(answer));
-    });
-    outgoing.on("error", (error) => lose(socketErrorText(error)));
-    outgoing.on("close", () => {
-      if (!begun) lose("the connection was closed without an answer");
-    });
-    outgoing.end(content);
+      outgoing.on("socket", (socket: TLSSocket) => {
+        // Reused: perhaps opened through the proxy for a request that had ended, and secured since.
+        if (secured.has(socket) || outgoing?.reusedSocket) {
+          written = true;
+          return;
+        }
+        const { connectTimeoutMs: ms } = limits;
+        connecting = setTimeout(() => lose(`no connection within ${ms} ms`), ms);
+        // Node sends nothing before the TLS handshake is done, even if the request was written earlier.
+        socket.once("secureConnect", () => {
+          secured.add(socket);
+          written = true;
+          clearTimeout(connecting);
+        });
+      });
+      let begun = false;
+      outgoing.on("response", (response) => {
+        begun = true;
+        readAnswer(response, limits.maxBodyBytes, (answer) => end(answer));
+      });
+      outgoing.on("error", (error) => lose(socketErrorText(error)));
+      outgoing.on("close", () => {
+        if (!begun) lose("the connection was closed without an answer");
+      });
+      outgoing.end(content);
+    };
+    if (started < maxExchanges) start();
+    else starts.push(start);
+  };
+
+  const startNext = () => {
+    started--;
+    while (started < maxExchanges) {
+      const start = starts.shift();
+      if (!start) return;
+      start();
+    }
   };
 
   return {

@@ -1,3 +1,5 @@
+import type { Socket } from "node:net";
+import { type Dial, socketErrorText } from "@herald/kit";
 import { createBackoff } from "./backoff.ts";
 import { type Connection, type ConnectionEvents, openConnection } from "./http2/connection.ts";
 import { createDeadlines, createRequestQueue } from "./http2/request-queue.ts";
@@ -33,7 +35,9 @@ export function createHttp2Transport(options: TransportOptions): Transport {
   let order = 0;
   let closing = false;
   let retry: NodeJS.Timeout | undefined;
-  const closed = createClosing(() => connections.size === 0);
+  /** Ends the dialling of the next connection. */
+  let dialling: AbortController | undefined;
+  const closed = createClosing(() => connections.size === 0 && dialling === undefined);
 
   const events: ConnectionEvents = {
     changed: pump,
@@ -46,12 +50,17 @@ export function createHttp2Transport(options: TransportOptions): Transport {
     },
     closed(connection: Connection, served: boolean, reason: string) {
       connections.delete(connection);
-      if (!served && !closing) backoff.failed(performance.now(), reason);
-      if (backoff.failures() >= failuresUntilDown && !anyUsable()) giveUp(backoff.reason());
-      pump();
-      closed.check();
+      ended(served ? undefined : reason);
     },
   };
+
+  /** A connection ended or could not be opened. `failure`: the reason, if it answered nothing. */
+  function ended(failure: string | undefined): void {
+    if (failure !== undefined && !closing) backoff.failed(performance.now(), failure);
+    if (backoff.failures() >= failuresUntilDown && !anyUsable()) giveUp(backoff.reason());
+    pump();
+    closed.check();
+  }
 
   function settle(pending: PendingRequest, answer: TransportAnswer): void {
     pending.done = true;
@@ -92,14 +101,37 @@ export function createHttp2Transport(options: TransportOptions): Transport {
 
   /** Opens one connection at a time, the next only when the last is full, so that a burst does not open all of them. */
   function open(): void {
+    if (dialling) return;
     let usable = 0;
     for (const connection of connections) {
       if (connection.connecting()) return;
       if (connection.usable()) usable++;
     }
     // Draining and suspect connections do not count, but the total is at most twice the limit.
-    if (usable < limits.connections && connections.size < 2 * limits.connections)
-      connections.add(openConnection(options, limits, events, tickets));
+    if (usable >= limits.connections || connections.size >= 2 * limits.connections) return;
+    if (options.dial) dialThenOpen(options.dial);
+    else openOn(undefined);
+  }
+
+  function openOn(tunnel: Socket | undefined): void {
+    connections.add(openConnection(options, limits, events, tickets, tunnel));
+  }
+
+  function dialThenOpen(dial: Dial): void {
+    const own = new AbortController();
+    dialling = own;
+    dial(own.signal).then(
+      (tunnel) => {
+        dialling = undefined;
+        if (closing) tunnel.destroy();
+        else openOn(tunnel);
+        closed.check();
+      },
+      (error: Error) => {
+        dialling = undefined;
+        ended(socketErrorText(error));
+      },
+    );
   }
 
   function onDeadlines(late: readonly PendingRequest[]): void {
@@ -142,8 +174,9 @@ export function createHttp2Transport(options: TransportOptions): Transport {
     async close() {
       if (!closing) {
         closing = true;
-        giveUp("the transport is closed");
+        giveUp(backoff.reason() || "the transport is closed");
         for (const connection of connections) connection.drain();
+        dialling?.abort(new Error("closed while connecting"));
       }
       await closed.within(limits.closeTimeoutMs, () => {
         for (const connection of connections) connection.destroy("closed before its answer");

@@ -62,7 +62,7 @@ export function createNegotiatedTransport(options: TransportOptions, now = () =>
         });
         await negotiating;
       }
-      if (closing) return { kind: "unprocessed", reason: "the transport is closed" };
+      if (closing) return { kind: "unprocessed", reason: backoff.reason() || "the transport is closed" };
       if (!connection) return { kind: "unprocessed", reason: backoff.reason() };
       const answer = await connection.transport.send(request);
       if (answer.kind === "unprocessed") suspect = true;
@@ -79,10 +79,10 @@ export function createNegotiatedTransport(options: TransportOptions, now = () =>
 }
 
 /** Asks the server for its protocol with ALPN. Rejects when the server cannot be reached. */
-function askProtocol(options: TransportOptions): Promise<Protocol> {
+async function askProtocol(options: TransportOptions): Promise<Protocol> {
   const { promise, resolve, reject } = Promise.withResolvers<Protocol>();
   const { connectTimeoutMs: ms } = limitsOf(options);
-  const socket = connectTls(options, { last: undefined }, ["h2", "http/1.1"]);
+  const socket = connectTls(options, { last: undefined }, await options.dial?.(), ["h2", "http/1.1"]);
   const timer = setTimeout(() => socket.destroy(new Error(`no connection within ${ms} ms`)), ms);
   // A server without ALPN speaks HTTP/1.1.
   socket.once("secureConnect", () => {

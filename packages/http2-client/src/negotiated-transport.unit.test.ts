@@ -2,7 +2,9 @@ import { once } from "node:events";
 import { createSecureServer } from "node:http2";
 import { createServer } from "node:https";
 import type { AddressInfo, LookupFunction, Socket } from "node:net";
+import { openTunnel } from "@herald/kit";
 import { freePort } from "@herald/local-stack";
+import { startConnectProxy } from "@herald/testing";
 import { afterEach, expect, test, vi } from "vitest";
 import { localhostCertificate } from "../test/certificates.ts";
 import { createNegotiatedTransport } from "./negotiated-transport.ts";
@@ -68,6 +70,58 @@ test.each([
   await push();
   // The protocol is negotiated once, not for each request.
   expect(accepted()).toBe(before);
+});
+
+/** A proxy, and how to reach the server through it. */
+const proxied = async (port: number, answer?: () => string | undefined) => {
+  const proxy = await startConnectProxy({ answer });
+  ends.push(proxy.stop);
+  const dial: TransportOptions["dial"] = (signal = AbortSignal.timeout(5_000)) =>
+    openTunnel({ url: new URL(proxy.url), authorization: undefined }, { host: "localhost", port }, signal);
+  return { proxy, dial };
+};
+
+test.each([
+  ["h2", "2.0"],
+  ["http/1.1", "1.1"],
+] as const)("through a proxy a server of %s is spoken to by HTTP/%s", async (speaks, version) => {
+  const { origin, ca, port } = await serve(speaks);
+  const { proxy, dial } = await proxied(port);
+  const { push, close } = connect({ origin, ca, dial });
+  const answers = await Promise.all(Array.from({ length: 200 }, push));
+  for (const answer of answers) expect(answer).toMatchObject({ kind: "answered", headers: { "x-version": version } });
+  expect(proxy.asked.length).toBeGreaterThan(1);
+  // The handshake that finds out the protocol, and the sockets of the requests.
+  expect(proxy.asked.length).toBeLessThanOrEqual(17);
+  await close();
+  await vi.waitFor(() => expect(proxy.tunnels()).toBe(0));
+});
+
+test("a proxy that refuses later is the reason, and what was not sent is safe to send again", async () => {
+  const { origin, ca, port } = await serve("http/1.1");
+  let refusing = false;
+  const { dial } = await proxied(port, () => (refusing ? "HTTP/1.1 403 Filtered\r\n\r\n" : undefined));
+  const { push } = connect({ origin, ca, dial });
+  expect(await push()).toMatchObject({ kind: "answered" });
+  refusing = true;
+  const answers = await Promise.all(Array.from({ length: 40 }, push));
+  const reason = `the proxy refuses connections to localhost:${port} (403)`;
+  expect(answers).toContainEqual({ kind: "unprocessed", reason });
+  for (const answer of answers) if (answer.kind !== "answered") expect(answer).toEqual({ kind: "unprocessed", reason });
+});
+
+test("closing while the proxy is silent leaves no connection to it", async () => {
+  const { origin, ca, port } = await serve("http/1.1");
+  let silent = false;
+  const { proxy, dial } = await proxied(port, () => (silent ? "" : undefined));
+  const { push, close } = connect({ origin, ca, dial });
+  expect(await push()).toMatchObject({ kind: "answered" });
+  silent = true;
+  const sent = Promise.all([push(), push(), push()]);
+  await vi.waitFor(() => expect(proxy.asked.length).toBeGreaterThanOrEqual(3));
+  await close();
+  for (const { kind } of await sent) expect(["answered", "unprocessed"]).toContain(kind);
+  await vi.waitFor(() => expect(proxy.connections()).toBe(0));
 });
 
 test("the protocol is negotiated again after a server changes it and connections fail", async () => {

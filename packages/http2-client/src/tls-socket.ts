@@ -1,17 +1,25 @@
-import { isIP } from "node:net";
+import { isIP, type Socket } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 import type { TransportOptions } from "./transport.ts";
 
 /** The last session that a peer offered to resume. The next connection uses it and needs no signature and no certificate. */
 export type TlsTickets = { last: Buffer | undefined };
 
-/** Starts a TLS connection that offers `protocols` in ALPN. Tickets belong to one origin and one credential. */
-export function connectTls(options: TransportOptions, tickets: TlsTickets, protocols = ["h2"]): TLSSocket {
+/**
+ * Starts a TLS connection that offers `protocols` in ALPN, on `tunnel` or directly. Tickets belong to one origin and one credential.
+ */
+export function connectTls(
+  options: TransportOptions,
+  tickets: TlsTickets,
+  tunnel: Socket | undefined,
+  protocols = ["h2"],
+): TLSSocket {
   const { hostname, port } = new URL(options.origin);
   const address = hostname.replace(/^\[|\]$/g, "");
   const socket = connect({
     host: address,
     port: Number(port || 443),
+    ...(tunnel && { socket: tunnel }),
     ...(isIP(address) ? {} : { servername: address }),
     ALPNProtocols: protocols,
     ca: options.ca,

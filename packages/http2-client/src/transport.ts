@@ -1,4 +1,5 @@
 import type { LookupFunction } from "node:net";
+import type { Dial } from "@herald/kit";
 
 /** One HTTP/2 POST to a provider. Header names are lower case, without pseudo headers. */
 export type TransportRequest = {
@@ -50,6 +51,8 @@ export type TransportOptions = {
   readonly privateKey?: string | undefined;
   /** Resolves the host at every connect. A guard may refuse addresses here; then no socket is opened. */
   readonly lookup?: LookupFunction | undefined;
+  /** Opens each connection, on which TLS with the origin then begins, in place of a direct one to the host. */
+  readonly dial?: Dial | undefined;
 } & Partial<TransportLimits>;
 
 /** Every limit, with its default. Times are milliseconds. */

@@ -34,7 +34,7 @@ describe("connecting", () => {
     const transport = connect({ origin: `https://localhost:${await freePort()}` });
     const answers = await sendAll(transport, ids(100));
     expect(kinds(answers)).toEqual({ unprocessed: 100 });
-    expect(answers[0]).toMatchObject({ reason: expect.stringContaining("ECONNREFUSED") });
+    expect(answers[0]).toMatchObject({ reason: expect.stringMatching(/ECONNREFUSED|the proxy gives no connection/) });
   });
 
   it("backs off from a host that hangs up", async () => {

@@ -1,4 +1,6 @@
 import type { TlsOptions } from "node:tls";
+import { openTunnel } from "@herald/kit";
+import { type ConnectProxy, startConnectProxy } from "@herald/testing";
 import { afterEach, expect, test, vi } from "vitest";
 import { createHttp2Transport } from "../src/http2-transport.ts";
 import type { Transport, TransportAnswer, TransportOptions, TransportRequest } from "../src/transport.ts";
@@ -13,10 +15,23 @@ export type Fixture = {
 /** Timeouts that keep tests short; no test asserts them. */
 const quick = { requestTimeoutMs: 20_000, connectTimeoutMs: 5_000, pingTimeoutMs: 2_000, closeTimeoutMs: 2_000 };
 
+/** Set by the project `unit-through-proxy`: the same tests, with every connection through a proxy. */
+// biome-ignore lint/style/noProcessEnv: vitest sets it for the project
+const throughProxy = process.env.HERALD_TEST_THROUGH_PROXY === "1";
+
 /** Starts servers and transports. `end` closes them, and fails if the client broke HTTP/2 or left a socket. */
 function startFixture(): Fixture & { end(): Promise<void> } {
   const transports: Transport[] = [];
   const servers: StrictServer[] = [];
+  let proxy: Promise<ConnectProxy> | undefined;
+  const dialTo = (origin: string): TransportOptions["dial"] => {
+    const { hostname, port } = new URL(origin);
+    const target = { host: hostname, port: Number(port) };
+    return async (signal = AbortSignal.timeout(quick.connectTimeoutMs)) => {
+      proxy ??= startConnectProxy();
+      return openTunnel({ url: new URL((await proxy).url), authorization: undefined }, target, signal);
+    };
+  };
   return {
     async end() {
       const running = servers.splice(0);
@@ -26,8 +41,12 @@ function startFixture(): Fixture & { end(): Promise<void> } {
           await vi.waitFor(() => expect(server.connected(), "sockets left open").toBe(0), { timeout: 20_000 });
           expect(server.violations).toEqual([]);
         }
+        const used = await proxy;
+        await vi.waitFor(() => expect(used?.tunnels() ?? 0, "tunnels left open").toBe(0), { timeout: 20_000 });
       } finally {
         await Promise.all(running.map((server) => server.close()));
+        await (await proxy)?.stop();
+        proxy = undefined;
       }
     },
     async serve(script, tls) {
@@ -36,7 +55,11 @@ function startFixture(): Fixture & { end(): Promise<void> } {
       return server;
     },
     connect({ origin, ca }, options = {}) {
-      const transport = createHttp2Transport({ origin, ca, ...quick, ...options });
+      const transport = createHttp2Transport({
+        ...{ origin, ca, dial: throughProxy && !options.lookup ? dialTo(origin) : undefined },
+        ...quick,
+        ...options,
+      });
       transports.push(transport);
       return transport;
     },

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { socketErrorText } from "@herald/kit";
 import { connectTls, type TlsTickets } from "../tls-socket.ts";
 import type { TransportAnswer, TransportLimits, TransportOptions } from "../transport.ts";
@@ -49,13 +50,15 @@ const debugDataShown = 120;
 
 /**
  * Opens a connection that reads and writes HTTP/2 frames itself: a request costs a fraction of what it costs with `node:http2`.
- * Requests wait for the peer's SETTINGS, because a peer may allow only one stream before that, as APNs does.
+ * Requests wait for the peer's SETTINGS, because a peer may allow only one stream before that, as APNs does. `tunnel`: a connection to
+ * the peer that `dial` opened.
  */
 export function openConnection(
   options: TransportOptions,
   limits: TransportLimits,
   events: ConnectionEvents,
   tickets: TlsTickets,
+  tunnel?: Socket,
 ): Connection {
   const streams = new Map<number, Stream>();
   const concurrency = createConcurrencyLimit(limits.maxInFlight);
@@ -74,7 +77,7 @@ export function openConnection(
   let lastUsed = performance.now();
   let reason = "the peer closed the connection";
 
-  const socket = connectTls(options, tickets);
+  const socket = connectTls(options, tickets, tunnel);
   const output = createOutput(socket, () => {
     written = outbound.newest();
   });

@@ -4,6 +4,7 @@ import {
   newDeviceId,
   newNotificationId,
   platformOf,
+  providerProblems,
   type Recipient,
   type TestedPush,
   TestProvider,
@@ -18,6 +19,8 @@ import { findProvider } from "./providers.ts";
 
 /** Less than the timeout of a request between services. */
 const answerMs = 4_000;
+/** After it the connection is closed, which ends at once what was not sent, with the reason. */
+const reasonMs = 250;
 const lifetimeMs = 60_000;
 
 /**
@@ -42,14 +45,28 @@ export const handleTestPush = ({ bus, credentials, connect, openTokens, now, log
       const device = recipientOf(push, at);
       const openToken = openTokens.signer({ projectId, notificationId, platform }, at)(device.id);
       const answer = send(device, openToken);
-      return view((await withTimeout(answerMs, answer)) ? await answer : noAnswer);
+      if (await withTimeout(answerMs, answer)) return view(await answer);
+      close();
+      return (await withTimeout(reasonMs, answer)) ? lateView(await answer) : view(noAnswer);
     } finally {
-      // In the background: closing waits for an open request.
+      close();
+    }
+
+    /** In the background: closing waits for an open request. */
+    function close(): void {
       client
         .close()
         .catch((err: unknown) => log.warn({ err, provider }, "the connection of a test push did not close"));
     }
   });
+
+const lateView = (outcome: Outcome): TestedPush =>
+  outcome.kind === "deferred" && outcome.problem === undefined
+    ? {
+        result: "not-reached",
+        detail: `no connection within ${answerMs / 1_000} s. ${providerProblems["connection-timeout"]}`,
+      }
+    : view(outcome);
 
 const recipientOf = ({ token, environment, token_kind, keys }: TestPush, now: Date): Recipient => {
   const { vapid_key, ...subscription } = keys ?? {};
