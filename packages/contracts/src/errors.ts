@@ -180,6 +180,11 @@ export const providerProblems = {
   "connection-timeout": "Nothing answers there. Check the firewall and the route from the machine that runs dispatch.",
   "not-the-provider":
     "Something answers in the provider's place, so no answer is believed. Check proxies and filters between dispatch and the provider, and `endpoint` in the provider's settings.",
+  "proxy-unreachable":
+    "Check `HTTPS_PROXY` of dispatch, and that the proxy runs and can reach the server. `NO_PROXY` names servers that need no proxy.",
+  "proxy-refused":
+    "The proxy must allow CONNECT to this host and port. After 401 or 407, check the user and password in `HTTPS_PROXY` of dispatch.",
+  "proxy-failed": "The proxy does not reach the server. Check its DNS, its firewall and its log.",
   "credential-unproven":
     "The provider says that every device so far belongs to another app. Check that the credential is the app's.",
 } as const satisfies Record<string, string>;

@@ -8,8 +8,8 @@ import {
   ProvidersRecord,
   targetKey,
 } from "@herald/contracts";
-import { createHttp2Transport, createNegotiatedTransport } from "@herald/http2-client";
-import { createFairGate, repeat } from "@herald/kit";
+import { createHttp2Transport, createNegotiatedTransport, type TransportOptions } from "@herald/http2-client";
+import { createFairGate, createOutboundProxy, repeat } from "@herald/kit";
 import { lastRestore, retentionEveryMs, startRetention } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
 import {
@@ -44,6 +44,7 @@ import { watchRules } from "./project-rules.ts";
 import { createConnectProvider } from "./providers/connect-provider.ts";
 import { createProviderPool } from "./providers/provider-pool.ts";
 import { listTroubles } from "./providers/provider-problems.ts";
+import { isKnownPushService } from "./providers/webpush/client.ts";
 import { handleChangeRequests } from "./requests/change-notification.ts";
 import { handleDeliveryRequests, handleReplayRequests } from "./requests/deliveries.ts";
 import { createFindNotification, createRecentSums, handleNotificationRequests } from "./requests/notifications.ts";
@@ -118,9 +119,13 @@ const assemble = (
     connections: connectionsOfProvider,
     requestTimeoutMs: config.HERALD_DISPATCH_REQUEST_TIMEOUT,
   };
+  const proxy = createOutboundProxy(config);
+  /** Names of the browsers' push services are no stranger's, and many networks with a proxy cannot resolve them. */
+  const dialTo = ({ origin, lookup }: TransportOptions) =>
+    proxy?.dialTo(new URL(origin), isKnownPushService(origin) ? undefined : lookup);
   const connect = createConnectProvider({
-    createTransport: (options) => createHttp2Transport({ ...options, ...limits }),
-    createWebPushTransport: (options) => createNegotiatedTransport({ ...options, ...limits }),
+    createTransport: (options) => createHttp2Transport({ ...options, ...limits, dial: dialTo(options) }),
+    createWebPushTransport: (options) => createNegotiatedTransport({ ...options, ...limits, dial: dialTo(options) }),
     anyPushService: config.HERALD_DISPATCH_WEBPUSH_ANY_HOST,
     now,
   });

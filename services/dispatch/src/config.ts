@@ -1,4 +1,11 @@
-import { parseMasterKeys, parseOpenKeys, serviceConfig, variables } from "@herald/kit";
+import {
+  parseMasterKeys,
+  parseOpenKeys,
+  proxyConfig,
+  proxyResolvesConfig,
+  serviceConfig,
+  variables,
+} from "@herald/kit";
 import { z } from "zod";
 
 const dayMs = 86_400_000;
@@ -8,6 +15,8 @@ export const drainMs = 25_000;
 /** The environment variables of dispatch. */
 export const DispatchConfig = z.object({
   ...serviceConfig({ port: 8082, metricsPort: 9082 }),
+  ...proxyConfig,
+  ...proxyResolvesConfig,
   /** Encrypts the data keys of provider credentials. Without the right key the credentials are lost. */
   HERALD_DISPATCH_MASTER_KEYS: variables.keyRing(parseMasterKeys, "wrapping"),
   /** The keys that sign open tokens and encrypt the positions of event streams. Gateway and dispatch need the same value. */

@@ -4,6 +4,10 @@ import type { ConnectionProblem, Outcome } from "../domain/outcome.ts";
 
 /** Error messages of Node and OpenSSL for failed connections; the first match counts. `words` replaces an unreadable message. */
 const causes: readonly { says: RegExp; reason: ProviderProblemReason; words?: string }[] = [
+  // First, because what follows may be the reason of the proxy.
+  { says: /the proxy (refuses|asks)/, reason: "proxy-refused" },
+  { says: /the proxy gives no connection/, reason: "proxy-failed" },
+  { says: /the proxy/, reason: "proxy-unreachable" },
   { says: /ENOTFOUND|EAI_/, reason: "name-not-found" },
   { says: /ECONNREFUSED/, reason: "connection-refused" },
   { says: /EHOSTUNREACH|ENETUNREACH|connect ETIMEDOUT|no (HTTP\/2 )?connection within/, reason: "connection-timeout" },

@@ -23,6 +23,21 @@ test.each([
   ["no HTTP/2 connection within 5000 ms", "connection-timeout"],
   ["no connection within 5000 ms", "connection-timeout"],
   ["no access token: certificate has expired (waited 20000 ms)", "certificate-expired"],
+  ["the proxy refuses connections to push.example:8443 (403)", "proxy-refused"],
+  ["the proxy asks for a user and password (407)", "proxy-refused"],
+  ["the proxy refuses Herald's user and password (407)", "proxy-refused"],
+  ["the proxy gives no connection to push.example:8443 (503)", "proxy-failed"],
+  ["cannot reach the proxy: ECONNREFUSED", "proxy-unreachable"],
+  ["cannot reach the proxy: ENOTFOUND", "proxy-unreachable"],
+  ["cannot reach the proxy: ERR_SSL_WRONG_VERSION_NUMBER", "proxy-unreachable"],
+  ["cannot reach the proxy: CERT_HAS_EXPIRED", "proxy-unreachable"],
+  ["the proxy does not answer within 3 s", "proxy-unreachable"],
+  ["the proxy does not answer as a proxy", "proxy-unreachable"],
+  ["no access token: the proxy refuses connections to push.example:8443 (403)", "proxy-refused"],
+  [
+    "getaddrinfo ENOTFOUND push.example (Herald resolves this name itself, unless HERALD_PROXY_RESOLVES is set)",
+    "name-not-found",
+  ],
 ])("%s: %s", (says, reason) => {
   const problem = connectionProblem(says, "https://push.example:8443");
   expect(problem).toMatchObject({ reason, host: "push.example:8443" });
