@@ -1,10 +1,12 @@
-import { parseMasterKeys, serviceConfig, variables } from "@herald/kit";
+import { parseMasterKeys, proxyConfig, proxyResolvesConfig, serviceConfig, variables } from "@herald/kit";
 import { z } from "zod";
 
 const dayMs = 86_400_000;
 
 const variablesOfAnalytics = z.object({
   ...serviceConfig({ port: 8083, metricsPort: 9083 }),
+  ...proxyConfig,
+  ...proxyResolvesConfig,
   /**
    * How long opens and statistics deltas are kept; rollups stay. A quarter of a year covers most questions about single devices. At least
    * 62 days: an open can be reported again for 30 days and wait in the dead letters for 30 more; without its row it would count twice.

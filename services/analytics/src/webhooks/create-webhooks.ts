@@ -1,6 +1,6 @@
 import { type MessageDelivery, publishEvent } from "@herald/bus";
 import { eventTypeOf, headerNames, type OutboxEvent, ProjectId } from "@herald/contracts";
-import type { Resolve } from "@herald/kit";
+import { createOutboundProxy, type Resolve } from "@herald/kit";
 import { createOutbox } from "@herald/mongo";
 import type { ServiceDeps } from "@herald/service";
 import type { AnalyticsConfig } from "../config.ts";
@@ -63,7 +63,8 @@ export const createWebhookSending = (config: AnalyticsConfig, deps: ServiceDeps 
     publish: (event) => publishEvent(bus, event),
     log,
   });
-  const client = createWebhookClient({ timeoutMs, connectTimeoutMs, anyHost, resolve });
+  const proxy = createOutboundProxy(config);
+  const client = createWebhookClient({ timeoutMs, connectTimeoutMs, anyHost, resolve, proxy });
   const sender = createWebhookSender({
     webhooks,
     messages,

@@ -1,6 +1,14 @@
 import * as http from "node:http";
 import * as https from "node:https";
-import { checkPublicEndpoint, notPublicText, publicLookup, type Resolve, socketErrorText } from "@herald/kit";
+import {
+  checkPublicEndpoint,
+  createProxyAgent,
+  notPublicText,
+  type OutboundProxy,
+  publicLookup,
+  type Resolve,
+  socketErrorText,
+} from "@herald/kit";
 import type { WebhookResponse } from "./webhook-attempt.ts";
 
 /** Resolves to the problem of a webhook's URL; undefined when Herald may call the URL. */
@@ -42,6 +50,8 @@ type Options = {
   readonly anyHost: boolean;
   /** Default: the system's resolver. */
   readonly resolve?: Resolve | undefined;
+  /** For https. What is posted without TLS, in development alone, goes directly. */
+  readonly proxy?: OutboundProxy | undefined;
 };
 
 /** Bytes of a response that are stored: enough for its error message. */
@@ -63,10 +73,16 @@ const textOf = (chunks: readonly Buffer[]): string =>
  * Posts to URLs that projects chose: no redirects, bounded in time and bytes, and never to a private address. Not fetch or undici: neither
  * says whether a failed request had used an idle connection.
  */
-export const createWebhookClient = ({ timeoutMs, connectTimeoutMs, anyHost, resolve }: Options) => {
-  const guard = anyHost ? {} : { lookup: publicLookup(resolve) };
+export const createWebhookClient = ({ timeoutMs, connectTimeoutMs, anyHost, resolve, proxy }: Options) => {
+  const lookup = anyHost ? undefined : publicLookup(resolve);
+  const guard = lookup ? { lookup } : {};
   const agentOptions = { keepAlive: true, timeout: idleMs, maxFreeSockets: 64 };
-  const agents = { "http:": new http.Agent(agentOptions), "https:": new https.Agent(agentOptions) };
+  const agents = {
+    "http:": new http.Agent(agentOptions),
+    "https:": proxy
+      ? createProxyAgent((server) => proxy.dialTo(server, lookup), agentOptions)
+      : new https.Agent(agentOptions),
+  };
 
   /** `stale`: the receiver closed the idle connection when it was used. */
   const attempt = (url: URL, headers: Headers, body: string, signal: AbortSignal) =>
