@@ -25,9 +25,13 @@ export type StatusReportOptions = {
   readonly failing: () => Promise<StatusReport["failing"]>;
   /** The ids of the process's keys, by variable. */
   readonly keys: NonNullable<StatusReport["keys"]>;
+  readonly proxy?: string | undefined;
   /** Describes the rest of the process's state, for a report. If it throws, this report is skipped. */
   readonly look: () => Promise<
-    Omit<StatusReport, "service" | "instance" | "version" | "startedAt" | "at" | "brokerMs" | "failing" | "keys">
+    Omit<
+      StatusReport,
+      "service" | "instance" | "version" | "startedAt" | "at" | "brokerMs" | "failing" | "keys" | "proxy"
+    >
   >;
   readonly everyMs?: number;
 };
@@ -38,7 +42,7 @@ const instance = `${hostname().replaceAll(/[^A-Za-z0-9_-]/g, "-")}-${process.pid
 /** Writes the state of this process into a bucket that the gateway watches: when it changes, and every `everyMs`. `stop` removes it. */
 export const reportStatus = (
   bus: Bus,
-  { service, failing, keys, look, everyMs = reportEveryMs }: StatusReportOptions,
+  { service, failing, keys, proxy, look, everyMs = reportEveryMs }: StatusReportOptions,
 ) => {
   const connection = connectionOf(bus);
   const bucket = openBucket(bus, "push_status", StatusReport);
@@ -64,6 +68,7 @@ export const reportStatus = (
       at: new Date().toISOString(),
       failing: now,
       keys,
+      ...(proxy !== undefined && { proxy }),
       ...found,
     };
     await bucket.put(key, { ...report, ...(brokerMs !== undefined && { brokerMs }) });

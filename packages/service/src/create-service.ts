@@ -20,6 +20,7 @@ import {
   databaseOf,
   keyIdsOf,
   type Logger,
+  proxyAddressOf,
   type serviceConfig,
   startHealthServer,
   startTelemetry,
@@ -32,7 +33,9 @@ const stopDeadlineMs = 30_000;
 /** Time for probes in progress to finish. */
 const finishProbesMs = 1_000;
 
-export type ServiceConfig = z.infer<z.ZodObject<ReturnType<typeof serviceConfig>>>;
+export type ServiceConfig = z.infer<z.ZodObject<ReturnType<typeof serviceConfig>>> & {
+  readonly HTTPS_PROXY?: string | undefined;
+};
 
 /** The connections and the log of every service. */
 export type ServiceDeps = { readonly bus: Bus; readonly db: MongoHandle["db"]; readonly log: Logger };
@@ -84,9 +87,11 @@ export const createService = (options: ServiceOptions): Service => {
   const { HERALD_HOST: host, HERALD_PORT: port, HERALD_METRICS_PORT: metricsPort, HERALD_MONGO_URL: url } = config;
   const log = options.log ?? createLogger({ service: name, level: config.HERALD_LOG_LEVEL });
   const lifecycle = createLifecycle({ log, deadlineMs: stopDeadlineMs });
+  const proxy = proxyAddressOf(config);
   let address = "";
 
   const start = async (): Promise<void> => {
+    if (proxy !== undefined) log.info({ proxy }, "servers elsewhere are reached through a proxy");
     const telemetry = await startTelemetry({
       service: name,
       metricsHost: host,
@@ -145,7 +150,7 @@ export const createService = (options: ServiceOptions): Service => {
     const run = async () => {
       bus = await connectBus({ ...serviceAccess(config, name), log });
       // Before the database is prepared, so that the status page shows that the service waits for it, and why.
-      reporting = reportStatus(bus, { service: name, failing: health.failing, keys: keyIdsOf(config), look });
+      reporting = reportStatus(bus, { service: name, failing: health.failing, keys: keyIdsOf(config), proxy, look });
       parts = assemble({ bus, db: mongo.db, log });
       await mongo.prepare("indexes", parts.prepare);
       if (stopping) return;

@@ -1,4 +1,4 @@
-import { httpConfig, logConfig, natsConfig, parseOpenKeys, telemetryConfig, variables } from "@herald/kit";
+import { httpConfig, logConfig, natsConfig, parseOpenKeys, proxyConfig, telemetryConfig, variables } from "@herald/kit";
 import { z } from "zod";
 
 /** http is for a provider on this machine alone: codes and secrets must not travel unencrypted. */
@@ -52,6 +52,7 @@ const Variables = z.object({
   ...logConfig,
   ...telemetryConfig,
   ...httpConfig({ port: 8080, metricsPort: 9080 }),
+  ...proxyConfig,
   /**
    * A second port, for operators: `/admin/v1`, `/console` and `/api/v1`. The first port then serves only `/api/v1` and `/docs`,
    * and accepts no credential of an operator. Without it, the first port serves everything.

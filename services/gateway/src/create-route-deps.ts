@@ -12,7 +12,7 @@ import {
   SessionRecord,
   TokenRecord,
 } from "@herald/contracts";
-import { createFairGate, createHealth, keyIdsOf, type Logger } from "@herald/kit";
+import { createFairGate, createHealth, createOutboundProxy, keyIdsOf, type Logger, proxyAddressOf } from "@herald/kit";
 import { createOpenTokens } from "@herald/payload";
 import { z } from "zod";
 import { createAuthenticate } from "./auth/authenticate.ts";
@@ -83,6 +83,7 @@ const identityProviderOf = (config: GatewayConfig, now: () => Date, log: Logger)
     home: `${url}/console/`,
     scopes: config.HERALD_GATEWAY_OIDC_SCOPES,
     groupsClaim: config.HERALD_GATEWAY_OIDC_GROUPS_CLAIM,
+    proxy: createOutboundProxy(config),
     now,
     log,
   });
@@ -174,6 +175,7 @@ export const createRouteDeps = (
   const status = createStatusDirectory({
     failing: health.failing,
     keys: keyIdsOf(config),
+    proxy: proxyAddressOf(config),
     broker: connection.ready,
     now,
   });

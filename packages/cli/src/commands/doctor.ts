@@ -142,7 +142,9 @@ function* system({ at, broker, services, streams, providers }: SystemStatus): Ge
     if (state === "ready" && replicas.every((replica) => replica.state === "ready")) {
       const oldest = Math.max(...replicas.map(({ last_seen_at }) => secondsBetween(last_seen_at, at)));
       const ready = replicas.length === 1 ? "one replica is" : `${replicas.length} replicas are`;
-      yield ok(name, `${ready} ready, as reported ${oldest} s ago`);
+      const proxies = new Set(replicas.flatMap(({ proxy }) => proxy ?? []));
+      const through = proxies.size === 0 ? "" : `; reaches servers elsewhere through ${[...proxies].join(" and ")}`;
+      yield ok(name, `${ready} ready, as reported ${oldest} s ago${through}`);
     }
   }
   if (databases.length > 0) yield ok("database", `answers its services in ${Math.max(...databases)} ms or less`);

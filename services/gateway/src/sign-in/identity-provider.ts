@@ -1,6 +1,7 @@
 import { cutText } from "@herald/contracts";
-import { HeraldError, type Logger } from "@herald/kit";
+import { createProxyAgent, HeraldError, type Logger, type OutboundProxy, ProxyError } from "@herald/kit";
 import type { ClientAuth, Configuration, CustomFetch, IDToken, ServerMetadata } from "openid-client";
+import { fetchViaAgent } from "./fetch-via-agent.ts";
 
 export type IdentityProviderOptions = {
   readonly issuer: string;
@@ -12,6 +13,7 @@ export type IdentityProviderOptions = {
   readonly home: string;
   readonly scopes: string;
   readonly groupsClaim: string;
+  readonly proxy?: OutboundProxy | undefined;
   readonly now: () => Date;
   readonly log: Logger;
 };
@@ -62,13 +64,27 @@ const readAtMost = async (response: Response): Promise<Uint8Array<ArrayBuffer>> 
 };
 
 /** Bounds what a provider can make the gateway read, and never sends a secret unencrypted to another host. */
-const boundedFetch: CustomFetch = async (address, options) => {
-  const url = new URL(address);
-  if (url.protocol !== "https:" && !isLoopback(url)) throw invalid("an address of the identity provider is not https");
-  const response = await fetch(url, { ...options, redirect: "manual" } as RequestInit);
-  const body = await readAtMost(response);
-  const { status, statusText, headers } = response;
-  return new Response(body.length > 0 ? body : null, { status, statusText, headers });
+const createBoundedFetch = ({ proxy, log }: Pick<IdentityProviderOptions, "proxy" | "log">): CustomFetch => {
+  const agent = proxy && createProxyAgent((server) => proxy.dialTo(server), {});
+  const ask = async (url: URL, options: RequestInit): Promise<Response> => {
+    if (agent === undefined || url.protocol !== "https:") return fetch(url, options);
+    try {
+      return await fetchViaAgent(agent, url, options);
+    } catch (error) {
+      if (!(error instanceof ProxyError)) throw error;
+      log.warn({ err: error }, "the identity provider cannot be reached through the proxy");
+      throw unavailable("cannot be reached through the proxy; the gateway's log says why");
+    }
+  };
+  return async (address, options) => {
+    const url = new URL(address);
+    if (url.protocol !== "https:" && !isLoopback(url))
+      throw invalid("an address of the identity provider is not https");
+    const response = await ask(url, { ...options, redirect: "manual" } as RequestInit);
+    const body = await readAtMost(response);
+    const { status, statusText, headers } = response;
+    return new Response(body.length > 0 ? body : null, { status, statusText, headers });
+  };
 };
 
 /** Text of the provider for people: without control characters, and short. */
@@ -105,6 +121,7 @@ const personOf = (claims: IDToken, groupsClaim: string, now: Date): Person => {
 /** Signs people in by OpenID Connect: the authorization code flow with PKCE. Its library is imported at the first sign-in. */
 export const createIdentityProvider = (options: IdentityProviderOptions) => {
   const { issuer, clientId, clientSecret, callback, home, scopes, groupsClaim, now, log } = options;
+  const boundedFetch = createBoundedFetch(options);
   const library = () => import("openid-client");
   /** What the provider answered, or its failure, and when it is asked again; `Infinity` while it is asked. */
   let known: { readonly metadata: Promise<ServerMetadata>; until: number } | undefined;
@@ -126,7 +143,8 @@ export const createIdentityProvider = (options: IdentityProviderOptions) => {
     try {
       return (await discovery(new URL(issuer), clientId, undefined, undefined, settings)).serverMetadata();
     } catch (error) {
-      if (error instanceof HeraldError) throw error;
+      const cause = error instanceof Error ? error.cause : undefined;
+      for (const known of [error, cause]) if (known instanceof HeraldError) throw known;
       log.warn({ err: error }, "cannot read the configuration of the identity provider");
       throw unavailable("does not answer, or is not the configured issuer");
     }

@@ -14,7 +14,7 @@ export const shownMs = buckets.push_status.ttlMs;
 type Replica = ServiceStatus["replicas"][number];
 
 const replicaOf = ({ report, at }: Heard, now: Date): Replica => {
-  const { instance, version, startedAt, failing, keys, brokerMs, databaseMs } = report;
+  const { instance, version, startedAt, failing, keys, proxy, brokerMs, databaseMs } = report;
   const silent = now.getTime() - at.getTime() > silentMs;
   return {
     instance,
@@ -24,6 +24,7 @@ const replicaOf = ({ report, at }: Heard, now: Date): Replica => {
     last_seen_at: at.toISOString(),
     failing,
     ...(keys && { keys }),
+    ...(proxy !== undefined && { proxy }),
     ...(brokerMs !== undefined && { broker_ms: brokerMs }),
     ...(databaseMs !== undefined && { database_ms: databaseMs }),
   };
@@ -62,7 +63,7 @@ export const systemStatus = (heard: readonly Heard[], broker: true | string, now
   };
 };
 
-type Deps = Pick<StatusReportOptions, "failing" | "keys"> & {
+type Deps = Pick<StatusReportOptions, "failing" | "keys" | "proxy"> & {
   /** True, or the reason why the bus is unavailable. */
   readonly broker: () => true | string;
   readonly now: () => Date;
@@ -70,7 +71,7 @@ type Deps = Pick<StatusReportOptions, "failing" | "keys"> & {
 
 export type StatusDirectory = ReturnType<typeof createStatusDirectory>;
 
-export const createStatusDirectory = ({ failing, keys, broker, now }: Deps) => {
+export const createStatusDirectory = ({ failing, keys, proxy, broker, now }: Deps) => {
   const heard = new Map<string, Heard>();
   let complete = false;
   let counted = { gateways: 1, until: 0 };
@@ -108,7 +109,13 @@ export const createStatusDirectory = ({ failing, keys, broker, now }: Deps) => {
       );
       parts = [
         watching,
-        reportStatus(bus, { service: "gateway", failing, keys, look: async () => ({ streams: [], durables: [] }) }),
+        reportStatus(bus, {
+          service: "gateway",
+          failing,
+          keys,
+          proxy,
+          look: async () => ({ streams: [], durables: [] }),
+        }),
       ];
     },
     stop: async () => {

@@ -60,6 +60,11 @@ const KeyIds = z.record(z.string(), z.array(z.string())).meta({
   examples: [{ HERALD_OPEN_KEYS: ["k2", "k1"] }],
 });
 
+const ProxyAddress = z.string().meta({
+  description: "Host and port of `HTTPS_PROXY`, if it reaches servers elsewhere through a proxy",
+  examples: ["proxy.example.com:3128"],
+});
+
 /** A process's report on itself, written to the bucket `push_status` every few seconds. */
 export const StatusReport = z.object({
   service: ServiceName,
@@ -69,6 +74,7 @@ export const StatusReport = z.object({
   at: time,
   failing: z.array(FailingCheck),
   keys: KeyIds.optional(),
+  proxy: ProxyAddress.optional(),
   /** The time to store the last report; absent before the first. */
   brokerMs: milliseconds.optional(),
   databaseMs: milliseconds.optional(),
@@ -91,6 +97,7 @@ const ReplicaStatus = z.object({
   last_seen_at: time,
   failing: z.array(FailingCheck).meta({ description: "Why it is not ready; empty when it is" }),
   keys: KeyIds.optional(),
+  proxy: ProxyAddress.optional(),
   broker_ms: milliseconds.optional().meta({ description: "How long the broker took to store its last report" }),
   database_ms: milliseconds.optional().meta({ description: "How long the database took to answer its last ping" }),
 });
