@@ -216,6 +216,30 @@ describe.runIf(skipped === undefined)("the parts", () => {
     expect(narrowed).toEqual({ ports: [{ port: 443 }], to: [{ ipBlock: { cidr: "10.3.0.0/16" } }] });
   });
 
+  test("with a proxy what calls servers elsewhere knows it, and reaches it in their place", () => {
+    const set = "through a proxy";
+    const secret = { secretKeyRef: { name: "herald-proxy", key: "https-proxy" } };
+    const proxyOf = (part: (typeof parts)[number], of: string) =>
+      variablesOf(part, of).filter(({ name }) => /^(HTTPS|NO)_PROXY$/.test(name));
+    for (const part of ["gateway", "dispatch", "analytics"] as const) {
+      expect(proxyOf(part, set)).toEqual([{ name: "HTTPS_PROXY", valueFrom: secret }]);
+      const { egress } = find(set, /^NetworkPolicy$/, part).spec;
+      expect(portsOf(egress)).toEqual([53, 53, 4222, ...(part === "gateway" ? [] : [27017]), 8080]);
+      expect(egress.at(-1).to).toEqual([{ ipBlock: { cidr: "10.4.0.0/16" } }]);
+    }
+    for (const part of ["bootstrap", "registry"] as const) {
+      expect(proxyOf(part, set)).toEqual([]);
+      expect(find(set, /^NetworkPolicy$/, part).spec).toEqual(find("defaults", /^NetworkPolicy$/, part).spec);
+    }
+    const inPart = "through a proxy in part";
+    expect(portsOf(find(inPart, /^NetworkPolicy$/, "dispatch").spec.egress)).toEqual([53, 53, 4222, 27017, 3128, 443]);
+    expect(portsOf(find(inPart, /^NetworkPolicy$/, "gateway").spec.egress)).toEqual([53, 53, 4222]);
+    expect(readConfig(schemas.dispatch, environmentOf("dispatch", inPart))).toMatchObject({
+      HTTPS_PROXY: "http://proxy.example.com:3128/",
+      NO_PROXY: "push.example.com,10.0.0.0/8",
+    });
+  });
+
   test("infra/init makes every Secret of the chart and of the brokers, and keeps its values", async () => {
     const { first, again, elsewhere } = await initialise();
     expect(again).toBe(first);

@@ -74,6 +74,21 @@ export const valueSets: Readonly<Record<string, Values>> = {
     },
     networkPolicies: { identityProvider: [{ ipBlock: { cidr: "10.3.0.0/16" } }] },
   },
+  "through a proxy": {
+    proxy: { secret: "herald-proxy", port: 8080 },
+    gateway: {
+      config: {
+        HERALD_GATEWAY_OIDC_ISSUER: "https://id.example.com",
+        HERALD_GATEWAY_OIDC_CLIENT_ID: "herald",
+        HERALD_GATEWAY_OIDC_URL: "https://herald.example.com",
+      },
+    },
+    analytics: { config: { HERALD_PROXY_RESOLVES: true } },
+    networkPolicies: { proxy: [{ ipBlock: { cidr: "10.4.0.0/16" } }] },
+  },
+  "through a proxy in part": {
+    proxy: { url: "http://proxy.example.com:3128", noProxy: "push.example.com,10.0.0.0/8" },
+  },
   PostgreSQL: { database: { ferretdb: { enabled: true }, prefix: "push" } },
   "own pods": {
     networkPolicies: { enabled: false },
@@ -111,6 +126,8 @@ export const wrongValues: readonly (readonly [string, Values])[] = [
     "/gateway/config/HERALD_GATEWAY_OIDC_ISSUER",
     { gateway: { config: { HERALD_GATEWAY_OIDC_ISSUER: "https://herald:password@id.example.com" } } },
   ],
+  ["/proxy/url", { proxy: { url: "http://herald:password@proxy.example.com:3128" } }],
+  ["/dispatch/config", { dispatch: { config: { HTTPS_PROXY: "http://proxy.example.com:3128" } } }],
   ["/nats/replicas", { nats: { replicas: 2 } }],
   ["/nats/url", { nats: { url: "nats://user:password@nats:4222" } }],
   ["/images/gateway/digest", { images: { gateway: { digest: "sha256:short" } } }],

@@ -9,7 +9,7 @@ type Schema = { readonly description?: string; readonly [keyword: string]: unkno
 
 /** Set by the chart: the same for all parts, or needed in another place too, as a port is by a probe. */
 const ownVariables =
-  /^HERALD_(NATS_.*|MONGO_URL|DATABASE_PREFIX|HOST|PORT|METRICS_PORT|GATEWAY_ADMIN_PORT|GATEWAY_ADMIN_HOST)$|^OTEL_/;
+  /^HERALD_(NATS_.*|MONGO_URL|DATABASE_PREFIX|HOST|PORT|METRICS_PORT|GATEWAY_ADMIN_PORT|GATEWAY_ADMIN_HOST)$|^OTEL_|^NO_PROXY$/;
 
 /** A URL may contain a password, and so counts as a secret. These are known to every browser that signs in, and have a schema without one. */
 const publicUrls = /^HERALD_GATEWAY_OIDC_(ISSUER|URL)$/;
@@ -55,6 +55,8 @@ const particulars: readonly (readonly [RegExp, Schema])[] = [
   [/^images\.pullPolicy$/, { enum: ["IfNotPresent", "Always", "Never"] }],
   [/^images\.repository$/, { type: "string", pattern: "^[^/@]+(/[^/@]+)*$" }],
   [/\.digest$/, { type: "string", pattern: "^(sha256:[0-9a-f]{64})?$" }],
+  [/^proxy\.url$/, { type: "string", pattern: "^(https?://[^@]+)?$" }],
+  [/^proxy\.secret$/, { type: "string", pattern: "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$" }],
   [/^secrets\.|\.secret$/, secretName],
   [/^nats\.url$/, { type: "string", pattern: "^(nats|tls|ws|wss)://[^@]+$" }],
   [/^nats\.replicas$/, { enum: [1, 3] }],

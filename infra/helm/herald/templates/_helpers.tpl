@@ -75,6 +75,20 @@ analytics:
 {{- end }}
 {{- end -}}
 
+{{/* Of a part that calls servers elsewhere. */}}
+{{- define "herald.proxy" -}}
+{{- with .Values.proxy }}
+{{- if .secret }}
+- { name: HTTPS_PROXY, valueFrom: { secretKeyRef: { name: {{ .secret }}, key: https-proxy } } }
+{{- else if .url }}
+- { name: HTTPS_PROXY, value: {{ .url | quote }} }
+{{- end }}
+{{- if .noProxy }}
+- { name: NO_PROXY, value: {{ .noProxy | quote }} }
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{- define "herald.variables" -}}
 {{- range $name, $value := . }}
 {{- /* Helm reads whole numbers as floats, and would write a million as 1e+06. */}}
