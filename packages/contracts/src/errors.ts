@@ -131,7 +131,8 @@ export const deliveryReasons = {
   "endpoint-forbidden": "Herald may not send to this endpoint.",
   "vapid-key-retired":
     "The project has retired the Web Push key of this subscription. The browser must subscribe again.",
-  "attempts-exhausted": "The provider did not accept the message in eight attempts.",
+  "attempts-exhausted":
+    "The provider did not accept the message in eight attempts. Attempts that it certainly did not process do not count.",
   "value-missing": "A text shows a value that the recipient does not have, and has no `default` for it.",
   "link-refused": "With the recipient's values a link is not one that may be opened.",
   "render-failed": "A text could not be rendered with the recipient's values.",

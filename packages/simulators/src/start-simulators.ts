@@ -22,6 +22,8 @@ export interface SimulatorsOptions {
   readonly keep?: number;
   /** The file for the certificate, so that a restart uses the same authority. Default: a new one at each start. */
   readonly identityFile?: string | undefined;
+  /** Milliseconds since 1970, for the limits of a script. Default: the system's clock. */
+  readonly now?: () => number;
   readonly apns?: ApnsOptions;
   readonly fcm?: FcmOptions;
   readonly webpush?: WebPushOptions;
@@ -36,7 +38,7 @@ export async function startSimulators(options: SimulatorsOptions = {}) {
     ? await keepIdentity(options.identityFile, publicHost)
     : await createIdentity(publicHost);
   const log = createPushLog({ record, keep });
-  const script = createScript();
+  const script = createScript(options.now);
   const deps = { identity, script, log, host, publicHost };
   const started: { stop(): Promise<void> }[] = [];
   const stop = async () => {

@@ -22,7 +22,7 @@ export const createMetrics = () => {
     description: "Pushes that could not be sent because a provider's own server was not reached, by reason",
   });
   const open = meter().createUpDownCounter("herald.dispatch.breakers.open", {
-    description: "Servers of projects' providers whose circuit breaker is open",
+    description: "Servers of projects' providers that fail, cannot be reached or limit Herald, so that pushes wait",
   });
   const waiting = meter().createGauge("herald.dispatch.backlog.sends", {
     description: "Sends to few devices that wait for their project's turn",

@@ -145,7 +145,7 @@ describe("what cannot be sent now", () => {
     expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { devices: 2, accepted: 2 } });
     expect(await dispatch.deliveries(projectId, id)).toEqual(
       expect.arrayContaining([
-        expect.objectContaining({ device_id: slow.id, attempts: 2 }),
+        expect.objectContaining({ device_id: slow.id, attempts: 1 }),
         expect.objectContaining({ device_id: other.id, attempts: 1 }),
       ]),
     );
@@ -162,8 +162,8 @@ describe("what cannot be sent now", () => {
   });
 
   test("after eight attempts it has failed", async () => {
-    dispatch.simulators.script([{ provider: "apns", tokenPrefix: "503", status: 503 }]);
-    const one = device("503");
+    dispatch.simulators.script([{ provider: "apns", tokenPrefix: "500", status: 500 }]);
+    const one = device("500");
     await dispatch.partition(projectId, id, [[one]]);
     for (let attempt = 1; attempt < 8; attempt++) {
       await eventually(async () => {
@@ -178,9 +178,25 @@ describe("what cannot be sent now", () => {
     expect(await dispatch.final(projectId, id)).toMatchObject({ failures: { "attempts-exhausted": 1 } });
     expect(pushesTo(one.token)).toHaveLength(8);
     expect(await dispatch.deliveries(projectId, id)).toMatchObject([
-      { attempts: 8, provider_reason: "ServiceUnavailable" },
+      { attempts: 8, provider_reason: "InternalServerError" },
     ]);
   });
+
+  test.each([429, 503])(
+    "what %i refuses was not processed: it uses no attempt, however often it is tried",
+    async (status) => {
+      dispatch.simulators.script([{ provider: "apns", tokenPrefix: "bad", status, times: 12 }]);
+      const one = device("bad");
+      await dispatch.partition(projectId, id, [[one]]);
+      for (let tries = 1; tries <= 12; tries++) {
+        await eventually(() => expect(pushesTo(one.token)).toHaveLength(tries));
+        await eventually(async () => expect((await dispatch.rows(id)).map(({ state }) => state)).toContain("waiting"));
+        dispatch.pass(1_500_000);
+      }
+      expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { accepted: 1 } });
+      expect(await dispatch.deliveries(projectId, id)).toMatchObject([{ attempts: 1, possible_repeat: false }]);
+    },
+  );
 
   test("it expires while it waits, and tokens are gone from the ledger when nothing waits", async () => {
     dispatch.simulators.script([{ provider: "apns", tokenPrefix: "503", times: 1, status: 503 }]);

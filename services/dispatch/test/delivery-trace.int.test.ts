@@ -26,12 +26,12 @@ test("the trace of a device has an attempt from every row that contains it", asy
   const projectId = await project();
   const id = await send(projectId);
   simulators.script([
-    { provider: "apns", tokenPrefix: "503", status: 503, times: 1 },
+    { provider: "apns", tokenPrefix: "500", status: 500, times: 1 },
     { provider: "apns", tokenPrefix: "410", status: 410 },
   ]);
   const good = devices(5);
   const [gone] = devices(1, "410");
-  const [slow] = devices(1, "503");
+  const [slow] = devices(1, "500");
   if (!gone || !slow || !good[0]) throw new Error("no devices");
   const byId = [...good, gone, slow].sort((one, other) => (one.id < other.id ? -1 : 1));
   await partition(projectId, id, [byId]);
@@ -67,8 +67,8 @@ test("a device that waits is in its batch before what it waits in has a row of i
   const { project, send, partition, simulators, database } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
-  simulators.script([{ provider: "apns", tokenPrefix: "503", status: 503 }]);
-  const [slow] = devices(1, "503");
+  simulators.script([{ provider: "apns", tokenPrefix: "500", status: 500 }]);
+  const [slow] = devices(1, "500");
   if (!slow) throw new Error("no device");
   await partition(projectId, id, [[slow]]);
   const rows = database.client.db(database.name).collection<DeliveryDocument>("deliveries");

@@ -89,7 +89,11 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
   const [broker, database, simulators] = await Promise.all([
     startBroker(),
     freshDatabase({ service: "dispatch" }),
-    startSimulators({ apns: { now: () => now().getTime() }, fcm: { now: () => now().getTime() } }),
+    startSimulators({
+      now: () => now().getTime(),
+      apns: { now: () => now().getTime() },
+      fcm: { now: () => now().getTime() },
+    }),
   ]);
   const [natsProxy, mongoProxy] = await Promise.all([faultyProxy(broker.url), faultyProxy(database.url)]);
   const bus = await connectBus({

@@ -46,7 +46,7 @@ test("its refusals, limits and Retry-After become outcomes as with HTTP/2", asyn
   const idOf = ({ token }: { token: string }) => token.slice(token.lastIndexOf("/") + 1);
   old.webpush.unsubscribe(idOf(gone));
   old.script([
-    { provider: "webpush", tokenPrefix: idOf(busy), status: 503, times: 1 },
+    { provider: "webpush", tokenPrefix: idOf(busy), status: 500, times: 1 },
     { provider: "webpush", tokenPrefix: idOf(lost), closeSocket: true, times: 1 },
   ]);
   const { projectId, id } = await sendTo([gone, busy, lost, well]);

@@ -36,6 +36,7 @@ const shape = z
     tokenPrefix: z.string().min(1).max(2048),
     share: z.number().min(0).max(1),
     times: z.int().min(1),
+    beyond: z.strictObject({ burst: z.int().min(1), everyMs: z.int().min(1) }),
     status: z.int().min(200).max(599),
     reason: z.string().min(1).max(200),
     headers: z
@@ -80,8 +81,8 @@ const together: readonly (readonly [Field, string, (rule: Rule) => boolean])[] =
   ["timestamp", "needs status 410", (r) => given(r, "timestamp") && r.status !== 410],
   [
     "goaway",
-    "speaks of a whole connection: give no tokenPrefix or share with it",
-    (r) => given(r, "goaway") && anyGiven(r, ["tokenPrefix", "share"]),
+    "speaks of a whole connection: give no tokenPrefix, share or beyond with it",
+    (r) => given(r, "goaway") && anyGiven(r, ["tokenPrefix", "share", "beyond"]),
   ],
   [
     "oneStreamStart",
@@ -104,8 +105,8 @@ const unlikeApple = (rule: Rule): { field: Field; message: string } | undefined 
  * One rule of a script.
  *
  * Selects requests by `provider` (all when absent; `fcm-token` is Google's token endpoint, whose tokens are the accounts' e-mail
- * addresses), `tokenPrefix` (Web Push: of the endpoint or of its last part), a `share` of them (0..1, drawn from the seed), and the
- * first `times`.
+ * addresses), `tokenPrefix` (Web Push: of the endpoint or of its last part), a `share` of them (0..1, drawn from the seed), those
+ * `beyond` what a server allows (`burst` at once and one more each `everyMs`), and the first `times`.
  * Answers them, if they are valid, with `status` and `reason`, `headers`, `timestamp` (ms, APNs 410) or a raw `body`, after `delayMs` (APNs
  * sends a raw body without Apple's own headers, as something in its place would); or
  * with `rst` (an RFC 9113 code or its name), `closeSocket`, or `hang` (never an answer). With a `status`, `rst` and `closeSocket` break

@@ -10,6 +10,8 @@ interface Entry {
   used: number;
   /** Attempts per token, kept for rules with a share only. */
   readonly attempts: Map<string, number>;
+  /** What a rule with `beyond` allowed, at the time in milliseconds since 1970. */
+  allowed: { count: number; at: number } | undefined;
 }
 
 /** FNV-1a with murmur3's final avalanche: similar inputs must not draw similar numbers. */
@@ -26,7 +28,7 @@ const concerns = ({ rule }: Entry, target: ScriptTarget) =>
   rule.provider === undefined ? target !== "fcm-token" : rule.provider === target;
 
 /** The rules for the simulators' answers. Without rules they accept every valid request. */
-export function createScript() {
+export function createScript(now: () => number = Date.now) {
   let entries: Entry[] = [];
   let seed = defaultSeed;
   const listeners = new Set<() => void>();
@@ -43,6 +45,16 @@ export function createScript() {
     return draw(`${seed}/${index}/${token}/${attempt}`) < share;
   };
 
+  const isBeyond = (entry: Entry): boolean => {
+    const { beyond } = entry.rule;
+    if (beyond === undefined) return true;
+    const at = now();
+    const { count, at: before } = entry.allowed ?? { count: beyond.burst, at };
+    const full = Math.min(beyond.burst, count + (at - before) / beyond.everyMs);
+    entry.allowed = { count: full < 1 ? full : full - 1, at };
+    return full < 1;
+  };
+
   return {
     /**
      * Replaces all rules and resets their counts.
@@ -52,7 +64,13 @@ export function createScript() {
     replace(body: unknown): void {
       const script = parseScript(body);
       seed = script.seed ?? defaultSeed;
-      entries = script.rules.map((rule) => ({ rule, decides: decidesRequests(rule), used: 0, attempts: new Map() }));
+      entries = script.rules.map((rule) => ({
+        rule,
+        decides: decidesRequests(rule),
+        used: 0,
+        attempts: new Map(),
+        allowed: undefined,
+      }));
       for (const listener of listeners) listener();
     },
 
@@ -68,7 +86,7 @@ export function createScript() {
         if (!entry.decides || spent(entry) || !concerns(entry, provider)) continue;
         const { tokenPrefix } = entry.rule;
         if (tokenPrefix !== undefined && !token.startsWith(tokenPrefix) && !alias?.startsWith(tokenPrefix)) continue;
-        if (!inShare(entry, index, token)) continue;
+        if (!inShare(entry, index, token) || !isBeyond(entry)) continue;
         entry.used += 1;
         return entry.rule;
       }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, test } from "vitest";
 import { createScript } from "./script.ts";
 
 const scripted = (body: unknown) => {
@@ -112,4 +112,18 @@ it("keeps the old rules when the new ones are wrong", () => {
   const script = scripted([{ status: 503 }]);
   expect(() => script.replace([{ statsu: 200 }])).toThrow();
   expect(script.match("apns", "a")?.status).toBe(503);
+});
+
+test("a rule of what is beyond a limit lets a burst pass, and one more each interval", () => {
+  let time = 0;
+  const limited = createScript(() => time);
+  limited.replace([{ provider: "webpush", status: 429, beyond: { burst: 3, everyMs: 1_000 } }]);
+  const refused = (count: number) => Array.from({ length: count }, () => limited.match("webpush", "a")?.status === 429);
+  expect(refused(5)).toEqual([false, false, false, true, true]);
+  time = 1_500;
+  expect(refused(2)).toEqual([false, true]);
+  time = 2_000;
+  expect(refused(2)).toEqual([false, true]);
+  time = 60_000;
+  expect(refused(4)).toEqual([false, false, false, true]);
 });

@@ -10,7 +10,7 @@ import { createYieldIfDue, growingPause, retryWhileUnavailable } from "@herald/k
 import { receiptAsker } from "@herald/payload";
 import type { Deps } from "../deps.ts";
 import { type Outcome, refusalText } from "../domain/outcome.ts";
-import type { Blocked, PushStop, Sendable, Skips } from "../domain/settle-row.ts";
+import { type Blocked, ownWait, type PushStop, type Sendable, type Skips } from "../domain/settle-row.ts";
 import { acceptsCredential } from "../providers/credential-doubt.ts";
 import type { Channel } from "../providers/provider-pool.ts";
 import type { RoutePermit } from "../providers/provider-routes.ts";
@@ -50,6 +50,8 @@ export const pushDevices = async (
   const asksReceipt = receiptAsker(content, { notificationId, platform });
   const outcomes = new Array<Outcome | undefined>(devices.length).fill(undefined);
   const blocked = new Map<number, Blocked>();
+  /** By route, in milliseconds since 1970. */
+  const turns = new Map<string, number>();
   const pending = createPendingPushes();
   const faults: unknown[] = [];
   let refused: Refused | undefined;
@@ -62,10 +64,10 @@ export const pushDevices = async (
   let begun = false;
   let prepared: { channel: Channel; push: ReturnType<Channel["client"]["prepare"]> } | undefined;
 
-  const answered = (channel: Channel, permit: RoutePermit, index: number, outcome: Outcome) => {
+  const answered = (channel: Channel, permit: RoutePermit, device: Sendable, index: number, outcome: Outcome) => {
     try {
       outcomes[index] = outcome;
-      onOutcome(channel, permit, outcome, now);
+      onOutcome(channel, permit, device, outcome, now);
       if (index === tried) resumed = acceptsCredential(outcome) ? channel : undefined;
       else if (outcome.kind === "misconfigured") onRefusal(channel, permit, index, outcome);
       else if (channel.isSecond(permit)) channel.onSecondAnswer(outcome);
@@ -134,7 +136,7 @@ export const pushDevices = async (
         continue;
       }
       // Outcomes of other pushes may have blocked the device's server since the chunk was checked.
-      const permit = channel.routes.acquire(channel.client.routeOf(device, platform));
+      const permit = channel.routes.acquire(channel.client.routeOf(device, platform), device.id);
       if (typeof permit === "number") {
         hold(channel, device, index, permit);
         channel.release(1);
@@ -146,7 +148,7 @@ export const pushDevices = async (
       // One `then` and no `await`, because this runs for every push.
       try {
         push(device, openTokenOf(device.id, asksReceipt?.(device)), own?.content).then(
-          (outcome) => answered(channel, permit, index, outcome),
+          (outcome) => answered(channel, permit, device, index, outcome),
           (error: unknown) => failed(channel, permit, index, error),
         );
       } catch (error) {
@@ -163,7 +165,7 @@ export const pushDevices = async (
     /** By device. Undefined when no push was sent: `blocked` or `stop` says why. */
     outcomes,
     stop,
-    /** Devices that wait for their server, or for their own Retry-After. */
+    /** Devices that wait for their server, or for a time of their own. */
     blocked,
     /** Internal errors: the request could not be made. */
     faults,
@@ -178,7 +180,22 @@ export const pushDevices = async (
   };
 
   function hold({ routes, client }: Channel, device: Sendable, index: number, until: number): void {
-    blocked.set(index, { until: new Date(until), providerReason: routes.failureOf(client.routeOf(device, platform)) });
+    const route = client.routeOf(device, platform);
+    blocked.set(index, {
+      until: new Date(turnOf(routes, route, device, until)),
+      providerReason: routes.failureOf(route),
+    });
+  }
+
+  /** When a blocked device is looked at again: those of one route at the same moment, which is another one than that of other rows. */
+  function turnOf(routes: Channel["routes"], route: string, device: Sendable, until: number): number {
+    if (until === ownWait(device)) return until;
+    const turn = turns.get(route) ?? 0;
+    if (turn >= until) return turn;
+    const turnAt = routes.turnFrom(route, device.id, until);
+    const next = turnAt < expiresAt.getTime() ? turnAt : until;
+    turns.set(route, next);
+    return next;
   }
 
   /**
@@ -245,8 +262,7 @@ export const pushDevices = async (
     for (let index = from; index < to; index++) {
       const device = devices[index];
       if (!device || skips.has(device.id)) continue;
-      const until =
-        anyBlocked || device.notBefore !== undefined ? blockedUntil(channel, device, platform, at) : undefined;
+      const until = anyBlocked || ownWait(device) > at ? blockedUntil(channel, device, platform, at) : undefined;
       if (until === undefined) open.push(index);
       else hold(channel, device, index, until);
     }
@@ -287,15 +303,15 @@ const createPendingPushes = () => {
   };
 };
 
-/** Until when a device is blocked, in milliseconds since 1970: its server is blocked, or the device has its own Retry-After. */
+/** Until when a device is blocked, in milliseconds since 1970: its server is blocked, or the device itself must wait. */
 export const blockedUntil = (
   { routes, client }: Pick<Channel, "routes" | "client">,
   device: Sendable,
   platform: Platform,
   at: number,
 ): number | undefined => {
-  const blocked = routes.blockedUntil(client.routeOf(device, platform));
-  const own = device.notBefore ?? 0;
+  const blocked = routes.blockedUntil(client.routeOf(device, platform), device.id);
+  const own = ownWait(device);
   return own > at ? Math.max(own, blocked ?? 0) : blocked;
 };
 
@@ -303,36 +319,43 @@ export const blockedUntil = (
 type Refused = { readonly channel: Channel; readonly providerReason: string; readonly since: Date };
 
 /** Reports an outcome to the health of its route. */
-const onOutcome = (channel: Channel, permit: RoutePermit, outcome: Outcome, now: () => Date): void => {
+const onOutcome = (
+  channel: Channel,
+  permit: RoutePermit,
+  { id }: Pick<Sendable, "id">,
+  outcome: Outcome,
+  now: () => Date,
+): void => {
   const { routes } = channel;
   switch (outcome.kind) {
     case "misconfigured":
-      routes.onSuccess(permit);
+      routes.onSuccess(permit, id);
       return;
-    case "deferred": {
-      const { limit, retryAfterMs, providerReason, problem, elsewhere } = outcome;
-      if (limit === undefined && !elsewhere) routes.onFailure(permit, providerReason, problem);
-      else routes.onSuccess(permit);
-      // Any other Retry-After concerns only this message. When every message gets one, the breaker opens.
-      if (retryAfterMs !== undefined && limit === "sender" && !elsewhere)
+    case "deferred":
+    case "unknown": {
+      const { limit, elsewhere, providerReason, problem } = outcome;
+      const retryAfterMs = outcome.kind === "deferred" ? outcome.retryAfterMs : undefined;
+      if (elsewhere) routes.onSuccess(permit, id);
+      else if (limit === undefined) routes.onFailure(permit, providerReason, problem);
+      else if (limit === "device" || retryAfterMs === undefined) routes.onRefusal(permit, id, providerReason, limit);
+      else {
+        routes.onSuccess(permit, id);
+        // Any other Retry-After concerns only this message.
         channel.throttle(permit.route.name, new Date(now().getTime() + retryAfterMs));
+      }
       return;
     }
-    case "unknown":
-      if (outcome.elsewhere) routes.onSuccess(permit);
-      else routes.onFailure(permit, outcome.providerReason);
-      return;
     case "rejected":
       if (outcome.notSent) {
         routes.release(permit);
         return;
       }
       if (outcome.tokenMismatch) {
-        routes.onSuccess(permit);
+        routes.onSuccess(permit, id);
         channel.onTokenMismatch(permit.route.name, outcome.providerReason);
         return;
       }
   }
-  routes.onSuccess(permit);
+  routes.onSuccess(permit, id);
   channel.prove(permit.route.name);
 };

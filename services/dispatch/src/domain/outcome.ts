@@ -30,25 +30,28 @@ export type Outcome =
    */
   | { readonly kind: "misconfigured"; readonly providerReason: string; readonly detail?: string | undefined }
   /**
-   * `limit`: the provider works, but got too many requests from this sender, or what it says is about this device alone. Without `limit`,
-   * the provider fails or was not reached. `retryAfterMs` holds for this device; with `limit: "sender"`, for the whole server.
+   * `retryAfterMs` holds for this device; with `limit: "sender"`, for the whole server. `unprocessed`: the provider certainly did not
+   * process the push, so it uses no attempt.
    */
   | ({
       readonly kind: "deferred";
       readonly retryAfterMs?: number | undefined;
+      readonly unprocessed?: true | undefined;
       readonly limit?: "sender" | "device" | undefined;
       readonly providerReason: string;
     } & Unanswered)
-  /** The request was written, and no response came. */
-  | ({ readonly kind: "unknown"; readonly providerReason: string } & Unanswered);
+  /** The request was written, and no response came, or none that says what happened. */
+  | ({ readonly kind: "unknown"; readonly limit?: "device" | undefined; readonly providerReason: string } & Unanswered);
 
 /** A refusal of the credential as people read it: the provider's code, and what it says beside it. */
 export const refusalText = ({ providerReason, detail }: Extract<Outcome, { kind: "misconfigured" }>): string =>
   detail === undefined ? providerReason : `${providerReason}: ${detail}`;
 
+/**
+ * `limit`: the server works. It gets too much from this `sender`, or its answer concerns this `device` alone. Without `limit`, the server
+ * fails or was not reached.
+ */
 type Unanswered = {
-  /** The provider certainly did not process the push. */
-  readonly unprocessed?: true | undefined;
   /** Why the provider was not reached. */
   readonly problem?: ConnectionProblem | undefined;
   /** The outcome is from a second server, tried after the device's own server. The device's own server works. */

@@ -6,11 +6,13 @@ export type DeviceResult = {
   readonly status: Exclude<DeliveryStatus, "pending"> | "deferred";
   readonly reason?: DeliveryReason | undefined;
   readonly providerReason?: string | undefined;
-  /** Attempts that ended, including this row's attempt. */
+  /** Attempts that ended, including this row's attempt unless it was `unprocessed`. */
   readonly attempts: number;
   readonly possibleRepeat: boolean;
   /** The push was not sent, because its server is blocked. */
   readonly blocked?: true;
+  /** The provider certainly did not process the push, so it used no attempt. */
+  readonly unprocessed?: true;
   /** The push asked the device for a receipt. */
   readonly asked?: true;
 };
@@ -28,8 +30,8 @@ export const createResultTable = (devices: number) => {
   const resultOf = new Uint8Array(devices);
 
   const find = (result: DeviceResult): number => {
-    const { status, reason, providerReason, attempts, possibleRepeat, blocked, asked } = result;
-    const key = JSON.stringify([status, reason, attempts, possibleRepeat, blocked, asked, providerReason]);
+    const { status, reason, providerReason, attempts, possibleRepeat, blocked, unprocessed, asked } = result;
+    const key = JSON.stringify([status, reason, attempts, possibleRepeat, blocked, unprocessed, asked, providerReason]);
     const found = known.get(key);
     if (found !== undefined) return found;
     if (results.length >= maxResults && providerReason !== undefined)

@@ -13,6 +13,7 @@ describe("the next attempt", () => {
     ["the third at its middle", { attempts: 3, random: 0.5 }, 20.5],
     ["the last at its latest", { attempts: 7, random: 0.999_999 }, 600.499],
     ["after what the provider asked for", { attempts: 1, random: 0, retryAfterMs: 30_000 }, 30],
+    ["a tenth try that used no attempt, at its latest", { attempts: 0, unprocessed: 10, random: 0.999_999 }, 662],
     ["with jitter on top of it", { attempts: 1, random: 0.5, retryAfterMs: 30_000 }, 35],
   ])("%s", (_, given, expected) => {
     expect(seconds(nextAttemptAt({ now, expiresAt: later(86_400), ...given }))).toBeCloseTo(expected, 2);

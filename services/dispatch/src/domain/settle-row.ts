@@ -2,19 +2,26 @@ import { type DeliveryReason, type DeviceId, pushTokenHash, type Recipient } fro
 import type { Failures, Tally } from "./notification-counts.ts";
 import { type Outcome, refusalText } from "./outcome.ts";
 import { createResultTable, type DeviceResult } from "./result-table.ts";
-import { maxPushAttempts, minWaitMs, nextAttemptAt } from "./retry.ts";
+import { maxPushAttempts, nextAttemptAt } from "./retry.ts";
 
 /** A device of a batch, with its history from earlier rows. */
 export type Sendable = Recipient & {
   /** Attempts that ended before this row. */
   readonly attempts: number;
+  /** Tries that used no attempt, because the provider certainly did not process them; absent: none. */
+  readonly unprocessed?: number | undefined;
   /** An earlier attempt may have reached the device. */
   readonly repeat: boolean;
   /** The provider's Retry-After for this device: no push before this time, in milliseconds since 1970. */
   readonly notBefore?: number | undefined;
+  /** No push before this time, because of a failed try, in milliseconds since 1970. New settings remove it. */
+  readonly retryAt?: number | undefined;
   /** Quiet hours delay it until then, in milliseconds since 1970; removed once it is judged again. */
   readonly delayed?: number | undefined;
 };
+
+/** Until when a device itself must wait, in milliseconds since 1970; 0: it need not. */
+export const ownWait = ({ notBefore = 0, retryAt = 0 }: Sendable): number => Math.max(notBefore, retryAt);
 
 /** Whether quiet hours that delayed a device have ended, so that kind and cap are judged again. */
 export const isDelayOver = ({ delayed }: Sendable, now: Date): boolean =>
@@ -104,7 +111,9 @@ type Wait = {
   readonly device: Sendable;
   readonly for: "attempt" | "settings" | "blocked" | "quiet-hours";
   readonly providerReason?: string | undefined;
-  /** The end of a Retry-After or of the server's block, in milliseconds since 1970. */
+  /** The provider certainly did not process the push. */
+  readonly unprocessed?: true | undefined;
+  /** When the device is tried again at the earliest, in milliseconds since 1970. Absent: it waits for no time. */
   readonly notBefore?: number | undefined;
 };
 type Decision = DeviceResult | Omit<Wait, "index">;
@@ -182,16 +191,28 @@ const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision =
       return { device, for: "settings", providerReason: refusalText(outcome) };
     case "deferred":
     case "unknown": {
-      if (attempts >= maxPushAttempts && !run.untilExpiry) return failed("attempts-exhausted");
-      const asked = outcome.kind === "deferred" ? outcome.retryAfterMs : undefined;
-      const notBefore = asked === undefined ? undefined : run.now.getTime() + asked;
-      const repeat = device.repeat || outcome.kind === "unknown";
+      const { retryAfterMs, unprocessed } = outcome.kind === "deferred" ? outcome : noAnswer;
+      if (attempts >= maxPushAttempts && !run.untilExpiry && !unprocessed) return failed("attempts-exhausted");
+      const { now, expiresAt, random } = run;
       const { notBefore: _, ...rest } = device;
-      const next = { ...rest, attempts, repeat, ...(notBefore === undefined ? {} : { notBefore }) };
-      return { device: next, for: "attempt", providerReason, notBefore };
+      const tried = unprocessed
+        ? { ...rest, unprocessed: (device.unprocessed ?? 0) + 1 }
+        : { ...rest, attempts, repeat: device.repeat || outcome.kind === "unknown" };
+      // Without a time before the end, it waits until the end.
+      const retryAt = (nextAttemptAt({ ...tried, now, retryAfterMs, expiresAt, random }) ?? expiresAt).getTime();
+      const asked = retryAfterMs === undefined ? {} : { notBefore: now.getTime() + retryAfterMs };
+      return {
+        device: { ...tried, ...asked, retryAt },
+        for: "attempt",
+        providerReason,
+        unprocessed,
+        notBefore: retryAt,
+      };
     }
   }
 };
+
+const noAnswer: { readonly retryAfterMs?: undefined; readonly unprocessed?: undefined } = {};
 
 const notSent = (run: BatchRun, index: number, device: Sendable): Decision => {
   const reason = run.skips?.get(device.id);
@@ -224,37 +245,27 @@ const stopped = (stop: PushStop, device: Sendable): Decision => {
 };
 
 /** Whether a device's wait ends before the notification does. */
-const inTime = ({ now, expiresAt, cancelled }: BatchRun, { for: what, notBefore = 0 }: Wait): boolean => {
-  const soonest = what === "attempt" ? now.getTime() + minWaitMs : now.getTime();
-  return !cancelled && Math.max(soonest, notBefore) < expiresAt.getTime();
-};
+const inTime = ({ now, expiresAt, cancelled }: BatchRun, { notBefore = 0 }: Wait): boolean =>
+  !cancelled && Math.max(now.getTime(), notBefore) < expiresAt.getTime();
 
 /** The waiting devices are due when the first of them is: each is checked again before its push. */
-const plan = ({ now, expiresAt, random, nextTrialAt }: BatchRun, waits: readonly Wait[]): Waiting | undefined => {
+const plan = ({ now, expiresAt, nextTrialAt }: BatchRun, waits: readonly Wait[]): Waiting | undefined => {
   if (waits.length === 0) return undefined;
   const at = now.getTime();
-  const ends: number[] = [];
-  const again = waits.filter((wait) => wait.for === "attempt");
-  if (again.length > 0) {
-    const attempts = Math.max(...again.map(({ device }) => device.attempts));
-    const retryAfterMs = Math.max(0, Math.min(...again.map(({ notBefore = at }) => notBefore)) - at);
-    const next = nextAttemptAt({ attempts, now, retryAfterMs, expiresAt, random });
-    if (next) ends.push(next.getTime());
-  }
-  for (const wait of waits)
-    if (wait.for === "blocked" || wait.for === "quiet-hours") ends.push(Math.max(at, wait.notBefore ?? at));
+  const ends = waits.flatMap(({ notBefore }) => (notBefore === undefined ? [] : Math.max(at, notBefore)));
   const paused = waits.some((wait) => wait.for === "settings");
   const notBefore = new Date(ends.length === 0 ? at : Math.min(...ends));
   const check = new Date(Math.min(Math.max(pauseCheckAt(now, nextTrialAt), notBefore.getTime()), expiresAt.getTime()));
   return { devices: waits.map(({ device }) => device), dueAt: paused ? check : notBefore, notBefore, paused };
 };
 
-const deferred = ({ device, providerReason, for: what }: Wait): DeviceResult => ({
+const deferred = ({ device, providerReason, unprocessed, for: what }: Wait): DeviceResult => ({
   status: "deferred",
   providerReason,
   attempts: device.attempts,
   possibleRepeat: device.repeat,
   ...(what === "blocked" ? { blocked: true } : {}),
+  ...(unprocessed && { unprocessed }),
   ...(what === "quiet-hours" ? { reason: what } : {}),
 });
 

@@ -121,6 +121,41 @@ describe("an outcome", () => {
     },
   );
 
+  test("what the provider did not process uses no attempt, and is tried until the notification expires", () => {
+    const unprocessed: Outcome = { ...deferred, unprocessed: true };
+    let devices: readonly Sendable[] = [device({ attempts: 7 })];
+    let tries = 0;
+    let at = now.getTime();
+    const expiresAt = after(28 * 86_400_000);
+    for (;;) {
+      const { result, waiting } = only(unprocessed, { devices, now: new Date(at), expiresAt });
+      if (!waiting) {
+        expect(result).toMatchObject({ status: "expired", attempts: 7, possibleRepeat: false });
+        break;
+      }
+      expect(result).toMatchObject({ status: "deferred", attempts: 7, unprocessed: true });
+      expect(waiting.devices).toMatchObject([{ attempts: 7, unprocessed: ++tries, repeat: false }]);
+      devices = waiting.devices;
+      at = waiting.dueAt.getTime();
+    }
+    expect(tries).toBeGreaterThan(100);
+    expect(tries).toBeLessThan(150);
+    // The next try that the provider may have processed is the eighth attempt.
+    expect(only(deferred, { devices }).result).toMatchObject({ reason: "attempts-exhausted", attempts: 8 });
+  });
+
+  test("each device waits by itself after a failed try, without delaying those of its row that only waited", () => {
+    const devices = [device(), device({ attempts: 5 }), device()];
+    const blocked = new Map([[2, { until: after(1_000) }]]);
+    const { waiting } = settle([deferred, deferred, undefined], { devices, blocked });
+    expect(waiting?.devices.map(({ retryAt }) => retryAt)).toEqual([
+      after(5_500).getTime(),
+      after(160_500).getTime(),
+      undefined,
+    ]);
+    expect(waiting?.dueAt).toEqual(after(1_000));
+  });
+
   test("misconfigured uses no attempt and waits for settings", () => {
     const { waiting } = only(misconfigured);
     expect(waiting).toMatchObject({

@@ -14,7 +14,7 @@ import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import { expiryOf } from "../delivery/notification-cache.ts";
 import { blockedUntil } from "../delivery/push-devices.ts";
 import { unitsOf } from "../domain/batch.ts";
-import { isDelayOver } from "../domain/settle-row.ts";
+import { isDelayOver, ownWait, type Sendable } from "../domain/settle-row.ts";
 import {
   type BatchFacts,
   type Claim,
@@ -168,29 +168,42 @@ type Row = BatchFacts & Pick<DeliveryDocument, "state" | "paused" | "tally">;
  */
 const postponeBlocked = async (deps: DueDeps, row: Row): Promise<boolean> => {
   if (row.state !== "waiting") return false;
-  const until = await allBlockedUntil(deps, row);
-  const cached = until === undefined ? undefined : await activeOf(deps, row);
-  if (until === undefined || !cached) return false;
-  const at = new Date(Math.min(until, expiryOf(cached, row).getTime()));
+  const blocked = await allBlockedUntil(deps, row);
+  const cached = blocked && (await activeOf(deps, row));
+  if (!blocked || !cached) return false;
+  const expiresAt = expiryOf(cached, row).getTime();
+  const turn = blocked.turn?.();
+  const at = new Date(Math.min(turn !== undefined && turn < expiresAt ? turn : blocked.until, expiresAt));
   await deps.deliveries.postpone(row.projectId, row._id, at);
   await deps.dueMessages.schedule(row, at);
   return true;
 };
 
-/** Until when all devices of a row are blocked, in milliseconds since 1970. Undefined when dispatch may send to some of them. */
-const allBlockedUntil = async ({ deliveries, pool, now }: DueDeps, row: Row): Promise<number | undefined> => {
+/**
+ * Until when all devices of a row are blocked, in milliseconds since 1970. Undefined when dispatch may send to some of them. `turn`: gives
+ * the row the time to look again, if it waits for a server.
+ */
+const allBlockedUntil = async (
+  { deliveries, pool, now }: DueDeps,
+  row: Row,
+): Promise<{ readonly until: number; readonly turn?: () => number } | undefined> => {
   const lookup = await pool.lookup(row.projectId, servingProvider(row));
   const at = now().getTime();
-  if (lookup.kind === "paused")
-    return row.paused
-      ? pool.trials.waitOf(row.projectId, servingProvider(row), lookup.nextTrialAt, row._id)
-      : undefined;
+  if (lookup.kind === "paused") {
+    if (!row.paused) return undefined;
+    const until = await pool.trials.waitOf(row.projectId, servingProvider(row), lookup.nextTrialAt, row._id);
+    return until === undefined ? undefined : { until };
+  }
   if (lookup.kind !== "ready" || !lookup.channel.routes.anyBlocked()) return undefined;
-  let first: number | undefined;
+  const { routes, client } = lookup.channel;
+  let first: { readonly device: Sendable; readonly until: number } | undefined;
   for (const device of await deliveries.waiting(row.projectId, row._id)) {
     const until = blockedUntil(lookup.channel, device, row.platform, at);
     if (until === undefined) return undefined;
-    first = Math.min(until, first ?? until);
+    if (!first || until < first.until) first = { device, until };
   }
-  return first;
+  if (!first) return undefined;
+  const { device, until } = first;
+  if (until === ownWait(device)) return { until };
+  return { until, turn: () => routes.turnFrom(client.routeOf(device, row.platform), device.id, until) };
 };

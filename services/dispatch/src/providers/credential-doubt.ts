@@ -1,3 +1,4 @@
+import type { DeviceId } from "@herald/contracts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { createProviderRoutes, RoutePermit } from "./provider-routes.ts";
 
@@ -45,10 +46,10 @@ export const createCredentialDoubt = (deps: {
     /** Until when all pushes wait; undefined when the next one may be the second. */
     blockedUntil,
     /** Like the method of routes, for the second push alone. */
-    acquire: (...route: Parameters<typeof deps.acquire>): RoutePermit | number => {
+    acquire: (name: string, device: DeviceId): RoutePermit | number => {
       const until = blockedUntil();
       if (until !== undefined) return until;
-      const permit = deps.acquire(...route);
+      const permit = deps.acquire(name, device);
       if (typeof permit === "number") return permit;
       deps.renewToken();
       second = { ...permit };

@@ -94,8 +94,8 @@ export const unanswered = (answer: Exclude<TransportAnswer, ProviderAnswer>, ori
   if (answer.kind === "unknown") return { kind: "unknown", providerReason: shown(answer.reason) };
   const problem = connectionProblem(answer.reason, origin);
   return problem
-    ? { kind: "deferred", providerReason: problem.detail, problem }
-    : { kind: "deferred", providerReason: shown(answer.reason) };
+    ? { kind: "deferred", unprocessed: true, providerReason: problem.detail, problem }
+    : { kind: "deferred", unprocessed: true, providerReason: shown(answer.reason) };
 };
 
 /** The provider refused the credential for this device. Only the device is affected, because apps choose tokens and environments freely. */
@@ -111,13 +111,20 @@ export const tokenMismatch = (
 export function outcomeOfStatus(status: number, providerReason: string, retryAfterMs?: number): Outcome {
   if (status === 401 || status === 403) return { kind: "misconfigured", providerReason };
   if (status === 413) return { kind: "rejected", reason: "payload-too-large", providerReason };
-  if (status === 429) return { kind: "deferred", retryAfterMs, limit: "sender", providerReason };
+  if (status === 429) return { kind: "deferred", retryAfterMs, limit: "sender", unprocessed: true, providerReason };
   const later = status === 408 || status === 421 || status === 425;
   if (status >= 400 && status < 500 && !later) return { kind: "rejected", reason: "provider-rejected", providerReason };
   // 3xx: a redirect by a proxy, which says nothing about the message and is not followed.
-  if (status >= 300 && status < 600) return { kind: "deferred", retryAfterMs, providerReason };
+  if (status >= 300 && status < 600)
+    return { kind: "deferred", retryAfterMs, unprocessed: isUnprocessed(status), providerReason };
   return { kind: "unknown", providerReason };
 }
+
+/**
+ * Whether a status says that the server did not process the request: too many requests, or unavailable (RFC 6585, 4; RFC 9110, 15.6.4).
+ */
+export const isUnprocessed = (status: number): true | undefined =>
+  status === 429 || status === 503 ? true : undefined;
 
 /** The provider's error code if it is well-formed, otherwise the HTTP status. Malformed codes are not stored. */
 export const wordOr = (word: unknown, status: number): string => (isWord(word) ? word : `HTTP ${status}`);

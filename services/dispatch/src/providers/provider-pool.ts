@@ -168,8 +168,11 @@ const createChannel = (
       metrics.breaker(provider, change);
       const facts = { projectId, provider, ...(route === "" ? {} : { route }) };
       if (change === "opened")
-        log.warn({ ...facts, providerReason: reason }, "the circuit breaker opened: pushes to this server wait");
-      if (change === "closed") log.info(facts, "the circuit breaker closed: the server answers again");
+        log.warn(
+          { ...facts, providerReason: reason },
+          "pushes to this server wait, because it fails, limits them or cannot be reached",
+        );
+      if (change === "closed") log.info(facts, "pushes to this server do not wait any more");
     },
   });
   let doubt: CredentialDoubt | undefined;
@@ -180,9 +183,9 @@ const createChannel = (
   /** While the credential is in doubt, no route is open. */
   const routes: Routes = {
     ...ownRoutes,
-    blockedUntil: (...route) => doubt?.blockedUntil() ?? ownRoutes.blockedUntil(...route),
+    blockedUntil: (name, device) => doubt?.blockedUntil() ?? ownRoutes.blockedUntil(name, device),
     anyBlocked: () => doubt !== undefined || ownRoutes.anyBlocked(),
-    acquire: (...route) => (doubt ?? ownRoutes).acquire(...route),
+    acquire: (name, device) => (doubt ?? ownRoutes).acquire(name, device),
     failureOf: (name) => doubt?.reason ?? ownRoutes.failureOf(name),
   };
   const waiting: { count: number; go: () => void }[] = [];

@@ -1,3 +1,4 @@
+import { newDeviceId } from "@herald/contracts";
 import { createLogger, UnknownMasterKey } from "@herald/kit";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Outcome } from "../domain/outcome.ts";
@@ -7,6 +8,7 @@ import type { RoutePermit } from "./provider-routes.ts";
 
 const projectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
 const start = Date.parse("2030-01-01");
+const device = newDeviceId(new Date(start));
 
 let time: number;
 let stored: Partial<CredentialDocument> | null;
@@ -66,7 +68,7 @@ const channel = async (id = projectId): Promise<Channel> => {
 
 const accepted: Outcome = { kind: "accepted" };
 const permit = (one: Channel): RoutePermit => {
-  const acquired = one.routes.acquire("");
+  const acquired = one.routes.acquire("", device);
   if (typeof acquired === "number") throw new Error("the route is blocked");
   return acquired;
 };
@@ -176,33 +178,33 @@ describe("a channel", () => {
     one.throttle("a", until);
     one.throttle("a", new Date(until.getTime() + 10));
     one.throttle("a", new Date(time + 5));
-    expect(one.routes.blockedUntil("a")).toBe(until.getTime() + 10);
-    expect(one.routes.acquire("a")).toBe(until.getTime() + 10);
-    expect(one.routes.blockedUntil("b")).toBeUndefined();
-    expect(one.routes.acquire("b")).toMatchObject({ admission: "free" });
+    expect(one.routes.blockedUntil("a", device)).toBe(until.getTime() + 10);
+    expect(one.routes.acquire("a", device)).toBe(until.getTime() + 10);
+    expect(one.routes.blockedUntil("b", device)).toBeUndefined();
+    expect(one.routes.acquire("b", device)).toMatchObject({ admittedAt: 0 });
     expect(one.routes.anyBlocked()).toBe(true);
     expect(blocked).toEqual([{ route: "a", until }]);
     time += 30_010;
-    expect(one.routes.blockedUntil("a")).toBeUndefined();
+    expect(one.routes.blockedUntil("a", device)).toBeUndefined();
     expect(one.routes.anyBlocked()).toBe(false);
   });
 
   test("applies a throttle that another process received", async () => {
     const until = new Date(time + 60_000);
     stored = { ...stored, throttles: [{ route: "a", until }] };
-    expect((await channel()).routes.blockedUntil("a")).toBe(until.getTime());
+    expect((await channel()).routes.blockedUntil("a", device)).toBe(until.getTime());
     expect(blocked).toEqual([]);
   });
 
   test("counts the transitions of its breakers, also of those that end with it", async () => {
     const one = await channel();
     const fail = (route: string) => {
-      const permit = one.routes.acquire(route);
+      const permit = one.routes.acquire(route, device);
       if (typeof permit !== "number") one.routes.onFailure(permit, "503");
     };
     for (let failures = 0; failures < 25; failures++) fail("");
     expect(changes).toEqual(["apns opened"]);
-    time += 5_000;
+    time += 1_000;
     fail("");
     expect(changes).toEqual(["apns opened", "apns reopened"]);
     await pool.close();
@@ -228,13 +230,13 @@ describe("a refused credential", () => {
     });
     // The answers to pushes that were in flight decide nothing.
     expect(one.onRefusal(late, "InvalidProviderToken")).toMatchObject({ kind: "doubted" });
-    expect([one.refused(), one.routes.anyBlocked(), one.routes.acquire("other")]).toEqual([false, true, start + 5_000]);
+    expect([one.refused(), one.routes.anyBlocked(), one.routes.acquire("other", device)]).toEqual([false, true, start + 5_000]);
     expect(one.routes.failureOf("")).toBe("InvalidProviderToken");
     time += 5_000;
     const second = permit(one);
     expect(renewed).toEqual([start]);
     expect(one.isSecond(second)).toBe(true);
-    expect(one.routes.acquire("")).toBe(time + 1_000);
+    expect(one.routes.acquire("", device)).toBe(time + 1_000);
     expect(one.onRefusal(second, "InvalidProviderToken")).toEqual({ kind: "believed", since: new Date(start) });
     expect(one.refused()).toBe(true);
   });

@@ -1,97 +1,32 @@
+import type { DeviceId } from "@herald/contracts";
 import type { ConnectionProblem } from "../domain/outcome.ts";
-
-/** Consecutive failures that open the breaker: more than a short disturbance, and less than half of a batch's first chunk. */
-const failuresToOpen = 20;
-/** By then, a lost connection or a provider's restart is usually over … */
-const firstOpenMs = 5_000;
-/** … and dispatch notices a recovered provider within a minute. */
-const maxOpenMs = 60_000;
-/** How many pushes at a time probe whether the server works again. */
-const maxProbes = 5;
-/** While probes are in flight, other pushes wait this long: a response usually takes less, a timeout more. */
-const probeCheckMs = 5_000;
-
-/** An ordinary push, or a probe of whether the server works again. */
-export type Admission = "free" | "probe";
-
-/**
- * Blocks pushes to a server that keeps failing. Failures caused by the device or the message do not count.
- * Times are milliseconds since 1970. Callers report every admitted push exactly once.
- */
-export const createCircuitBreaker = () => {
-  let failures = 0;
-  let openings = 0;
-  /** 0 while the breaker is closed. */
-  let openUntil = 0;
-  let probes = 0;
-
-  /** Until when pushes are blocked; undefined when the breaker admits a push. */
-  const blockedUntil = (at: number): number | undefined => {
-    if (openUntil === 0) return undefined;
-    if (at < openUntil) return openUntil;
-    return probes < maxProbes ? undefined : at + probeCheckMs;
-  };
-  const open = (at: number): true => {
-    openUntil = at + Math.min(maxOpenMs, firstOpenMs * 2 ** openings);
-    openings++;
-    failures = 0;
-    return true;
-  };
-  /** The push was not sent, so the server's health is still unknown. */
-  const released = (admission: Admission): void => {
-    if (admission === "probe") probes--;
-  };
-
-  return {
-    closed: () => openUntil === 0,
-    blockedUntil,
-    released,
-    /** Admits one more push, or returns the time until which it must wait. */
-    admit: (at: number): Admission | number => {
-      const blocked = blockedUntil(at);
-      if (blocked !== undefined) return blocked;
-      if (openUntil === 0) return "free";
-      probes++;
-      return "probe";
-    },
-    /** The server responded, with any status. True when that closes the breaker. */
-    succeeded: (admission: Admission): boolean => {
-      released(admission);
-      failures = 0;
-      if (openUntil === 0) return false;
-      openUntil = 0;
-      openings = 0;
-      return true;
-    },
-    /** True when that opens the breaker, or keeps it open for longer. */
-    failed: (admission: Admission, at: number): boolean => {
-      released(admission);
-      if (openUntil === 0) return ++failures >= failuresToOpen && open(at);
-      // A push sent before the breaker opened tells nothing about the server now. Of several probes, the first decides.
-      return admission === "probe" && at >= openUntil && open(at);
-    },
-  };
-};
+import { type AdmittedAt, createRoutePause, type RoutePause } from "./route-pause.ts";
 
 /** The health of one server of a provider. */
 type Route = {
   readonly name: string;
-  readonly breaker: ReturnType<typeof createCircuitBreaker>;
+  readonly pause: RoutePause;
+  /** The pause of the devices that the server refused for now; undefined: it is over. */
+  refusedPause?: RoutePause | undefined;
   /** The end of its Retry-After, in milliseconds since 1970; 0 for none. */
   throttledUntil: number;
   /** The reason of its last failure. */
   failure: string;
   /** Whether the last attempt could not reach the server. */
   unreached: boolean;
-  /** The permit of every push while the breaker is closed, allocated once. */
+  /** The permit of every push while the route is open, allocated once. */
   readonly free: RoutePermit;
 };
 
-/** The permission to send one push on a route. The caller reports it exactly once: `onSuccess`, `onFailure` or `release`. */
-export type RoutePermit = { readonly route: Route; readonly admission: Admission };
+/** The permission to send one push on a route. The caller reports it exactly once. */
+export type RoutePermit = { readonly route: Route; readonly pause: RoutePause; readonly admittedAt: AdmittedAt };
 
 /** Browsers use a handful of push services. Devices may name any others, so their state is limited to some kilobytes. */
 const maxRoutes = 256;
+/** A row whose turn came a moment too early keeps it. */
+const minTurnMs = 500;
+/** Devices that are remembered as refused, of all routes. */
+const maxRefused = 16_384;
 
 type Deps = {
   readonly now: () => number;
@@ -101,29 +36,42 @@ type Deps = {
   readonly reached: (route: string) => void;
   /** Routes that were not reached at the last attempt. */
   readonly knownUnreached?: readonly string[];
-  /** A breaker has opened, has reopened after failed probes, or has closed. */
+  /** A route pauses, pauses for longer after a failed probe, or is open again. */
   readonly changed: (change: "opened" | "reopened" | "closed", route: string, reason: string) => void;
 };
 
 /**
- * The servers of a project's provider, each with its own throttle and circuit breaker: a server that throttles or fails does not
- * block pushes to the others.
+ * The servers of a project's provider, each with its own throttle and pause: a server that throttles or fails does not block pushes to
+ * the others. Who registers devices may make a server refuse them: a push service answers 507 for a topic without a subscriber, and may limit
+ * each topic. So devices whose last answer was such a refusal have a pause of their own, and delay no other device.
  */
 export const createProviderRoutes = ({ now, changed, unreached, reached, knownUnreached = [] }: Deps) => {
   const routes = new Map<string, Route>();
+  /** The devices that a server refused at their last push, oldest first. */
+  const refused = new Set<DeviceId>();
+  const addRefused = (device: DeviceId) => {
+    refused.delete(device);
+    refused.add(device);
+    const [oldest] = refused;
+    if (oldest !== undefined && refused.size > maxRefused) refused.delete(oldest);
+  };
 
-  const blockedOn = ({ breaker, throttledUntil }: Route, at: number): number | undefined => {
-    const blocked = breaker.blockedUntil(at);
+  /** The pause that a device is subject to. */
+  const pauseOf = ({ pause, refusedPause }: Route, device: DeviceId): RoutePause =>
+    refusedPause && !pause.is("failing") && refused.has(device) ? refusedPause : pause;
+
+  const blockedOn = ({ throttledUntil }: Route, pause: RoutePause, at: number): number | undefined => {
+    const blocked = pause.blockedUntil(at);
     return throttledUntil > at ? Math.max(throttledUntil, blocked ?? 0) : blocked;
   };
 
-  /** Does nothing for a route that was dropped: dropping it has reported its breaker as closed. */
+  /** Does nothing for a route that was dropped: dropping it has reported its pause as over. */
   const notify = (route: Route, change: Parameters<typeof changed>[0], reason = "") => {
     if (routes.get(route.name) === route) changed(change, route.name, reason);
   };
 
   const drop = (route: Route) => {
-    if (!route.breaker.closed()) notify(route, "closed");
+    if (!route.pause.isOpen) notify(route, "closed");
     routes.delete(route.name);
   };
 
@@ -132,7 +80,7 @@ export const createProviderRoutes = ({ now, changed, unreached, reached, knownUn
     const at = now();
     let first: Route | undefined;
     for (const route of routes.values()) {
-      if (blockedOn(route, at) === undefined) return route;
+      if (blockedOn(route, route.pause, at) === undefined) return route;
       first ??= route;
     }
     return first;
@@ -143,10 +91,11 @@ export const createProviderRoutes = ({ now, changed, unreached, reached, knownUn
     if (known) return known;
     const old = routes.size >= maxRoutes ? spare() : undefined;
     if (old) drop(old);
-    const permit: { route?: Route; admission: Admission } = { admission: "free" };
+    const pause = createRoutePause();
+    const permit: { route?: Route; pause: RoutePause; admittedAt: AdmittedAt } = { pause, admittedAt: 0 };
     const route: Route = {
       name,
-      breaker: createCircuitBreaker(),
+      pause,
       throttledUntil: 0,
       failure: "",
       unreached: knownUnreached.includes(name),
@@ -157,48 +106,95 @@ export const createProviderRoutes = ({ now, changed, unreached, reached, knownUn
     return route;
   };
 
+  /** The server responded. */
+  const onReached = (route: Route) => {
+    if (!route.unreached) return;
+    route.unreached = false;
+    reached(route.name);
+  };
+
   return {
-    /** Until when nothing may be sent on a route, in milliseconds since 1970; undefined when it may. */
-    blockedUntil: (name: string): number | undefined => {
+    /** Until when nothing may be sent to a device on a route, in milliseconds since 1970; undefined when it may. */
+    blockedUntil: (name: string, device: DeviceId): number | undefined => {
       const route = routes.get(name);
-      return route && blockedOn(route, now());
+      return route && blockedOn(route, pauseOf(route, device), now());
     },
     /** Returns a permit for one more push, or the time until which the route is blocked, in milliseconds since 1970. */
-    acquire: (name: string): RoutePermit | number => {
+    acquire: (name: string, device: DeviceId): RoutePermit | number => {
       const route = routeOf(name);
       // The usual case, without reading the clock.
-      if (route.throttledUntil === 0 && route.breaker.closed()) return route.free;
+      if (route.throttledUntil === 0 && route.pause.isOpen && route.refusedPause?.isOpen !== false) return route.free;
       const at = now();
-      if (route.throttledUntil > at) return blockedOn(route, at) ?? route.throttledUntil;
+      const pause = pauseOf(route, device);
+      if (route.throttledUntil > at) return blockedOn(route, pause, at) ?? route.throttledUntil;
       route.throttledUntil = 0;
-      const admission = route.breaker.admit(at);
-      return typeof admission === "number" ? admission : { route, admission };
+      const admitted = pause.admit(at);
+      return typeof admitted === "number" ? admitted : { route, pause, ...admitted };
     },
-    /** The failure that opened a route's breaker; undefined while it is closed. */
+    /** When a row looks again whose devices on a route are blocked until `at`, in milliseconds since 1970. `device`: one of them. */
+    turnFrom: (name: string, device: DeviceId, at: number): number => {
+      const route = routes.get(name);
+      return route && at - now() >= minTurnMs ? pauseOf(route, device).turnFrom(at) : at;
+    },
+    /** The failure that paused a route; undefined while it is open. */
     failureOf: (name: string): string | undefined => {
       const route = routes.get(name);
-      return route === undefined || route.breaker.closed() ? undefined : route.failure;
+      return route && !(route.pause.isOpen && route.refusedPause?.isOpen !== false) ? route.failure : undefined;
     },
-    /** The server responded, with any status. */
-    onSuccess: ({ route, admission }: RoutePermit) => {
-      if (route.unreached) {
-        route.unreached = false;
-        reached(route.name);
+    /** The server responded, with any status but a limit. */
+    onSuccess: ({ route, pause, admittedAt }: RoutePermit, device: DeviceId) => {
+      onReached(route);
+      const own = route.refusedPause;
+      if (pause === own || (refused.size > 0 && refused.delete(device))) {
+        refused.delete(device);
+        if (own?.succeeded(pause === own ? admittedAt : 0)) route.refusedPause = undefined;
       }
-      if (route.breaker.succeeded(admission)) notify(route, "closed");
+      if (pause !== route.pause || pause.isUntroubled) return;
+      if (pause.succeeded(admittedAt)) notify(route, "closed");
     },
     /** The server fails or, with `problem`, cannot be reached. */
-    onFailure: ({ route, admission }: RoutePermit, reason: string, problem?: ConnectionProblem) => {
+    onFailure: ({ route, pause, admittedAt }: RoutePermit, reason: string, problem?: ConnectionProblem) => {
       route.failure = reason;
       if (problem) {
         route.unreached = true;
         unreached(route.name, problem);
       }
-      const again = !route.breaker.closed();
-      if (route.breaker.failed(admission, now())) notify(route, again ? "reopened" : "opened", reason);
+      pause.released(admittedAt);
+      const change = route.pause.isOpen ? "opened" : "reopened";
+      const at = now();
+      if (problem ? route.pause.refused("failing", admittedAt, at) : route.pause.failed(admittedAt, at))
+        notify(route, change, reason);
+    },
+    /**
+     * The server answered that it does not take the push now, and not for how long. `limit`: it limits this sender, or the answer concerns
+     * the device alone. A limit of the sender may in fact be one of the device.
+     */
+    onRefusal: (
+      { route, pause, admittedAt }: RoutePermit,
+      device: DeviceId,
+      reason: string,
+      limit: "sender" | "device",
+    ) => {
+      onReached(route);
+      addRefused(device);
+      route.failure = reason;
+      route.refusedPause ??= createRoutePause();
+      const own = route.refusedPause;
+      const at = now();
+      const admittedToOwn = pause === own ? admittedAt : 0;
+      if (limit === "sender") own.refused("limited", admittedToOwn, at);
+      else if (!own.is("limited")) own.failed(admittedToOwn, at);
+      else if (own.succeeded(admittedToOwn)) route.refusedPause = undefined;
+      if (pause !== route.pause) return;
+      if (limit === "device") {
+        if (pause.succeeded(admittedAt)) notify(route, "closed");
+        return;
+      }
+      const change = pause.isOpen ? "opened" : "reopened";
+      if (pause.refused("limited", admittedAt, at)) notify(route, change, reason);
     },
     /** The push was not sent. */
-    release: ({ route, admission }: RoutePermit) => route.breaker.released(admission),
+    release: ({ pause, admittedAt }: RoutePermit) => pause.released(admittedAt),
     /** True when this extends the route's throttle. */
     throttle: (name: string, until: number): boolean => {
       const route = routeOf(name);
@@ -206,10 +202,11 @@ export const createProviderRoutes = ({ now, changed, unreached, reached, knownUn
       route.throttledUntil = until;
       return true;
     },
-    /** Whether any route is blocked. */
+    /** Whether any route may be blocked for a device. */
     anyBlocked: (): boolean => {
       const at = now();
-      for (const route of routes.values()) if (blockedOn(route, at) !== undefined) return true;
+      for (const route of routes.values())
+        if (route.refusedPause?.isOpen === false || blockedOn(route, route.pause, at) !== undefined) return true;
       return false;
     },
     close: () => {

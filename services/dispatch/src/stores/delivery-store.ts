@@ -253,7 +253,10 @@ export const createDeliveryStore = (db: Db) => {
         const { modifiedCount } = await deliveries.updateMany(
           { projectId, ...served, dueAt: { $exists: true }, state: "waiting" },
           // `notBefore` is 0 so that a process whose clock is behind can start the row, too.
-          { $set: { dueAt: now, notBefore: new Date(0) }, $unset: { paused: "" } },
+          {
+            $set: { dueAt: now, notBefore: new Date(0) },
+            $unset: { paused: "", "devices.$[].retryAt": "" },
+          },
           { hint: deliveryHints.resume },
         );
         resumed += modifiedCount;

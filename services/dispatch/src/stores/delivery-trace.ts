@@ -11,7 +11,7 @@ import { findByIds, guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { decisionAt } from "../domain/decide.ts";
 import type { DeviceResult } from "../domain/result-table.ts";
-import type { Sendable } from "../domain/settle-row.ts";
+import { ownWait, type Sendable } from "../domain/settle-row.ts";
 import { type DeliveryDocument, decidedOf, ownersOf, packedAt, resultAt } from "./delivery-document.ts";
 import { deliveriesOf } from "./delivery-list.ts";
 import { notificationCollection } from "./notification-document.ts";
@@ -28,7 +28,7 @@ const settledAttempt = (
   { provider_id: providerId }: Pick<Delivery, "provider_id">,
   until: Date | undefined,
 ): DeliveryAttempt | undefined => {
-  const sent = result.attempts > attempts;
+  const sent = result.attempts > attempts || result.unprocessed;
   if (status === "deferred" && until) {
     const delay = { outcome: "delayed", reason: "quiet-hours", until: until.toISOString() } as const;
     return { attempt: attempts + 1, at, ...delay, possible_repeat: possibleRepeat };
@@ -48,9 +48,13 @@ const settledAttempt = (
   };
 };
 
+/** A server that takes no push is probed once a minute or more often: of one reason, the trace has the last time. */
+const isRepeated = (one: DeliveryAttempt, before: DeliveryAttempt | undefined): boolean =>
+  one.outcome === "blocked" && before?.outcome === "blocked" && one.provider_reason === before.provider_reason;
+
 /** A waiting device is tried when its row is due, or later if it must wait longer than other devices there. */
 const nextAttempt = (dueAt: Date | undefined, device: Sendable | undefined): Date | undefined =>
-  dueAt && new Date(Math.max(dueAt.getTime(), device?.notBefore ?? 0));
+  dueAt && new Date(Math.max(dueAt.getTime(), device ? ownWait(device) : 0));
 
 /** Until when quiet hours delayed a device in this row; undefined: they did not. */
 const delayAt = (row: DeliveryDocument, index: number): Date | undefined => {
@@ -84,6 +88,7 @@ export const traceOf = (rows: readonly DeviceRow[]) => {
     }
     if (!result) continue;
     const attempt = settledAttempt(known, delivery.at, result, delivery, delayAt(row, index));
+    if (attempt && isRepeated(attempt, attempts.at(-1))) attempts.pop();
     if (attempt) attempts.push(attempt);
     known = { attempts: result.attempts, repeat: result.possibleRepeat };
   }

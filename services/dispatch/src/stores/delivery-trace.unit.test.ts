@@ -63,6 +63,23 @@ describe("the attempts in a ledger", () => {
     expect(trace(settled(1, { attempts: 0, blocked: true })).attempts).toEqual([]);
   });
 
+  test("include each try that the provider did not process, which uses no attempt, and a block of one reason once", () => {
+    const limit = { attempts: 0, providerReason: "HTTP 429" };
+    const rows = [
+      settled(0, { ...limit, unprocessed: true }),
+      settled(1, { ...limit, blocked: true }),
+      settled(2, { ...limit, blocked: true }),
+      settled(3, { ...limit, unprocessed: true }),
+      settled(4, { status: "accepted" }),
+    ];
+    expect(trace(...rows).attempts.map(({ attempt, outcome, at }) => [attempt, outcome, at])).toEqual([
+      [1, "deferred", iso(0)],
+      [1, "blocked", iso(2)],
+      [1, "deferred", iso(3)],
+      [1, "accepted", iso(4)],
+    ]);
+  });
+
   test("begin with the delay of quiet hours; the next one is when they end for this device", () => {
     const decided = { list: [{ reason: "quiet-hours" as const, until: at(8) }], of: new Binary(Uint8Array.of(1)) };
     const delayed = settled(0, { attempts: 0, reason: "quiet-hours" }, { decided });

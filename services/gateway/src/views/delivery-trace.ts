@@ -70,7 +70,7 @@ const attemptSentence = (
     case "paused":
       return `At ${at} ${provider} refused the project's credential${answer === undefined ? "" : ` (${answer})`}: it waits for new settings.`;
     case "blocked":
-      return `At ${at} it was not sent, because ${provider} fails${answer === undefined ? "" : `: ${answer}`}.`;
+      return `At ${at} it was not sent, because ${provider} takes no push for now${answer === undefined ? "" : `: ${answer}`}.`;
     case "delayed":
       return `At ${at} it was in the quiet hours of the device or its user, which delay it until ${until}.`;
     case "sending":

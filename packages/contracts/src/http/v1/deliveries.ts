@@ -49,7 +49,10 @@ export const Delivery = named("Delivery", {
   status: DeliveryStatus,
   user_id: z.string().optional().meta({ description: "The user that the device belonged to when the push was sent" }),
   ...outcome,
-  attempts: count,
+  attempts: count.meta({
+    description:
+      "How often it was sent, at most eight times. Sends that the provider certainly did not process do not count: it could not be reached, was unavailable, or limited its senders",
+  }),
   at: z.iso.datetime(),
   ...reported,
 });
@@ -84,9 +87,11 @@ export const DeviceNotification = Delivery.omit({ device_id: true })
   });
 export type DeviceNotification = z.infer<typeof DeviceNotification>;
 
-/** One attempt to hand a notification to a provider. */
+/** One try to hand a notification to a provider. */
 export const DeliveryAttempt = named("DeliveryAttempt", {
-  attempt: z.number().int().min(1),
+  attempt: z.number().int().min(1).meta({
+    description: "The number of the attempt. Tries that the provider certainly did not process share a number",
+  }),
   at: z.iso.datetime(),
   outcome: z
     .enum([
@@ -104,7 +109,7 @@ export const DeliveryAttempt = named("DeliveryAttempt", {
     ])
     .meta({
       description:
-        "`deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails; `delayed`: not sent, because of quiet hours; `sending`: no answer is known yet",
+        "`deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails, cannot be reached or limits its senders; `delayed`: not sent, because of quiet hours; `sending`: no answer is known yet",
     }),
   until: z.iso.datetime().optional().meta({ description: "When quiet hours end that delay it; absent: none do" }),
   ...outcome,

@@ -39,7 +39,7 @@ const ProviderTrouble = z.object({
   provider: Provider,
   state: z.enum(["paused", "unreachable"]).meta({
     description:
-      "`paused`: the provider refuses the credential; `unreachable`: pushes wait, or its circuit breaker is open",
+      "`paused`: the provider refuses the credential; `unreachable`: a server of the provider cannot be reached, and pushes to it wait",
   }),
   reason: z.string().meta({ examples: ["InvalidProviderToken"] }),
   host: z.string().optional(),

@@ -102,7 +102,11 @@ describe("a push", () => {
     simulators.script([{ provider: "apns", status: 503, reason: "Shutdown", times: 1 }]);
     const client = connect(custom(simulators));
     const sent = push();
-    expect(await send(client, sent)).toEqual({ kind: "deferred", providerReason: "Shutdown", retryAfterMs: undefined });
+    expect(await send(client, sent)).toMatchObject({
+      kind: "deferred",
+      providerReason: "Shutdown",
+      retryAfterMs: undefined,
+    });
     expect(await send(client, sent)).toEqual({ kind: "accepted" });
     const [first, second] = simulators.pushes();
     expect(first?.headers["apns-id"]).toBe(second?.headers["apns-id"]);

@@ -2,6 +2,7 @@ import { parseRetryAfter } from "@herald/kit";
 import {
   acceptedOutcome,
   isFailure,
+  isUnprocessed,
   isWebPage,
   isWord,
   notTheProvider,
@@ -84,9 +85,10 @@ export function apnsOutcome(given: ProviderAnswer, now: Date, origin: string): O
       return { kind: "misconfigured", providerReason };
     case "deferred": {
       const pause = providerReason === "TooManyProviderTokenUpdates" ? tokenUpdatePauseMs : undefined;
+      const retryAfterMs = wait ?? pause;
       // Apple documents TooManyRequests as about one device token, so without a Retry-After, no other device waits.
-      const limit = status === 429 ? "sender" : undefined;
-      return { kind: "deferred", retryAfterMs: wait ?? pause, limit, providerReason };
+      const limit = status !== 429 ? undefined : retryAfterMs === undefined ? "device" : "sender";
+      return { kind: "deferred", retryAfterMs, limit, unprocessed: isUnprocessed(status), providerReason };
     }
     case "unregistered":
     case undefined:

@@ -3,6 +3,7 @@ import { parseRetryAfter } from "@herald/kit";
 import {
   acceptedOutcome,
   isFailure,
+  isUnprocessed,
   notTheProvider,
   type Outcome,
   outcomeOfStatus,
@@ -75,7 +76,7 @@ export function fcmOutcome(answer: ProviderAnswer, now: Date, origin: string): O
       return { kind: "rejected", reason: "token-invalid", providerReason };
     case "deferred": {
       const limit = status === 429 ? limitOf(error) : undefined;
-      return { kind: "deferred", retryAfterMs: pause, limit, providerReason };
+      return { kind: "deferred", retryAfterMs: pause, limit, unprocessed: isUnprocessed(status), providerReason };
     }
     case "look-at-the-argument": {
       const reason = argumentFault(error);

@@ -68,8 +68,12 @@ export function webPushOutcome(answer: ProviderAnswer, now: Date, origin: string
   // Following a redirect would bypass the endpoint guard.
   if (verdict === "forbidden") return { kind: "rejected", reason: "endpoint-forbidden", providerReason };
   const pause = parseRetryAfter(headers["retry-after"], now);
-  if (verdict === "later") return { kind: "deferred", retryAfterMs: pause, limit: "sender", providerReason };
+  if (verdict === "later")
+    return { kind: "deferred", retryAfterMs: pause, limit: "sender", unprocessed: true, providerReason };
   const outcome = outcomeOfStatus(status, providerReason, pause);
+  // Who registers a device chooses its path on the server, so an answer is about the device. ntfy, for one, answers 507 for a topic
+  // without a subscriber.
+  if (outcome.kind === "deferred" || outcome.kind === "unknown") return { limit: "device", ...outcome };
   // A push service refuses a subscription of another VAPID key like a wrong key. And devices, not projects, name push services.
   return outcome.kind === "misconfigured" ? tokenMismatch("topic-mismatch", providerReason) : outcome;
 }

@@ -97,6 +97,14 @@ test("gives Apple's reason, and waits for Retry-After", () => {
   expect(outcome(410)).toEqual({ kind: "unregistered", providerReason: "HTTP 410" });
 });
 
+test("an answer of a push service is about the device, unless it limits the sender", () => {
+  for (const status of [203, 408, 500, 501, 502, 503, 504, 507, 599])
+    expect([status, outcome(status)]).toMatchObject([status, { limit: "device" }]);
+  for (const status of [406, 429]) expect([status, outcome(status)]).toMatchObject([status, { limit: "sender" }]);
+  const isUnprocessed = (status: number) => (outcome(status) as { unprocessed?: true }).unprocessed === true;
+  expect([406, 429, 500, 502, 503, 504, 507].filter(isUnprocessed)).toEqual([406, 429, 503]);
+});
+
 test("names the message as the service does, where its name is fit to keep", () => {
   const named = (location: string) => outcome(201, "", { location });
   expect(named("https://push.example/m/abc")).toEqual({ kind: "accepted", providerId: "https://push.example/m/abc" });
