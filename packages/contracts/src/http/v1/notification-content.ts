@@ -132,7 +132,7 @@ export const content = {
     .optional()
     .meta({
       description:
-        "A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced",
+        "A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced. The push that arrives last replaces the others, and pushes sent within a second may arrive in any order: send the next one after `io.herald.delivery.accepted.v1` of the one before, or put a version into `data` and let the app drop older ones. Updates of a Live Activity are in order",
       examples: ["order-42"],
     }),
   ...tagFields,
