@@ -131,6 +131,15 @@ test("one refusal pauses nothing: the pushes wait some seconds, and one with a n
   simulators.script([{ ...refuse, times: 1 }]);
   await partition(projectId, id, [devices(1), devices(1)]);
   await eventually(() => expect(total()).toBeGreaterThan(0));
+  const [first] = simulators.pushes();
+  await eventually(async () => {
+    const row = (await dispatch.rows(id)).find(({ state, results }) => state === "final" && results?.length);
+    // The trace of the device that was refused says so; it used no attempt.
+    expect(row?.results).toContainEqual(
+      expect.objectContaining({ status: "deferred", providerReason: "InvalidProviderToken", attempts: 0 }),
+    );
+  });
+  expect(first).toMatchObject({ status: 403 });
   await eventually(async () => {
     dispatch.pass(3_000);
     expect((await dispatch.get(projectId, id)).counts).toMatchObject({ accepted: 2 });

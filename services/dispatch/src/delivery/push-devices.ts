@@ -103,7 +103,7 @@ export const pushDevices = async (
     const { until, isAttempt } = verdict;
     const retryAfterMs = Math.max(0, until.getTime() - now().getTime());
     outcomes[index] = isAttempt ? { kind: "deferred", limit: "device", retryAfterMs, providerReason } : undefined;
-    if (!isAttempt) blocked.set(index, { until, providerReason });
+    if (!isAttempt) blocked.set(index, { until, providerReason, refused: true });
   };
 
   for (let from = 0; from < devices.length; from += chunkSize) {

@@ -41,8 +41,15 @@ export const noneSkipped: Skips = new Map();
 export const allSkipped = (devices: readonly Pick<Sendable, "id">[], reason: DeliveryReason): Skips =>
   new Map(devices.map(({ id }) => [id, reason]));
 
-/** Until when a device must wait because its server is blocked. `providerReason`: the server's failure, if it fails. */
-export type Blocked = { readonly until: Date; readonly providerReason?: string | undefined };
+/**
+ * Until when a device must wait because its server is blocked. `providerReason`: the server's failure, if it fails. `refused`: the push was
+ * sent, and the provider refused the credential, which a second push must confirm.
+ */
+export type Blocked = {
+  readonly until: Date;
+  readonly providerReason?: string | undefined;
+  readonly refused?: true | undefined;
+};
 
 /** The devices of a row that continue in a child. */
 export type Waiting = {
@@ -115,6 +122,7 @@ type Wait = {
   readonly unprocessed?: true | undefined;
   /** When the device is tried again at the earliest, in milliseconds since 1970. Absent: it waits for no time. */
   readonly notBefore?: number | undefined;
+  readonly refused?: true | undefined;
 };
 type Decision = DeviceResult | Omit<Wait, "index">;
 
@@ -223,7 +231,7 @@ const notSent = (run: BatchRun, index: number, device: Sendable): Decision => {
   if (blocked && (run.stop === undefined || run.stop.kind === "paused") && device.delayed === blocked.until.getTime())
     return { device, for: "quiet-hours", notBefore: device.delayed };
   if (blocked && (run.stop === undefined || run.stop.kind === "paused"))
-    return { device, for: "blocked", providerReason: blocked.providerReason, notBefore: blocked.until.getTime() };
+    return { ...blocked, device, for: "blocked", notBefore: blocked.until.getTime() };
   return stopped(run.stop ?? { kind: "abandoned" }, device);
 };
 
@@ -259,12 +267,12 @@ const plan = ({ now, expiresAt, nextTrialAt }: BatchRun, waits: readonly Wait[])
   return { devices: waits.map(({ device }) => device), dueAt: paused ? check : notBefore, notBefore, paused };
 };
 
-const deferred = ({ device, providerReason, unprocessed, for: what }: Wait): DeviceResult => ({
+const deferred = ({ device, providerReason, unprocessed, for: what, refused }: Wait): DeviceResult => ({
   status: "deferred",
   providerReason,
   attempts: device.attempts,
   possibleRepeat: device.repeat,
-  ...(what === "blocked" ? { blocked: true } : {}),
+  ...(what === "blocked" && !refused ? { blocked: true } : {}),
   ...(unprocessed && { unprocessed }),
   ...(what === "quiet-hours" ? { reason: what } : {}),
 });

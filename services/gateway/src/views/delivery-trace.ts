@@ -68,7 +68,7 @@ const attemptSentence = (
     case "unknown":
       return `Sent at ${at} to ${provider}, which gave no answer${answer === undefined ? "" : ` (${answer})`}: it may have arrived.`;
     case "paused":
-      return `At ${at} ${provider} refused the project's credential${answer === undefined ? "" : ` (${answer})`}: it waits for new settings.`;
+      return `At ${at} ${provider} refused the project's credential${answer === undefined ? "" : ` (${answer})`}: it waits until ${provider} accepts it or the settings change.`;
     case "blocked":
       return `At ${at} it was not sent, because ${provider} takes no push for now${answer === undefined ? "" : `: ${answer}`}.`;
     case "delayed":

@@ -91,7 +91,7 @@ describe("the delivery trace of a device", () => {
         "Its target `all` names the device.",
         `Sent at ${t(2)} to FCM: 503.`,
         `Sent at ${t(3)} to FCM, which gave no answer: it may have arrived.`,
-        `At ${t(4)} FCM refused the project's credential: it waits for new settings.`,
+        `At ${t(4)} FCM refused the project's credential: it waits until FCM accepts it or the settings change.`,
         `The next attempt is at ${t(6)}.`,
       ],
     ],
