@@ -1339,10 +1339,11 @@ export type AuditRow = {
   sequence: number;
   event_id: string;
   operator: AuditedOperator;
-  /** The operationId of the route */
+  /** The operationId of the route; `resumeProvider`: Herald resumed a provider that accepts the credential again */
   action: string;
   project_id?: string;
   target: string;
+  /** Empty where Herald itself acts */
   address: string;
   request_id?: string;
   /** What was there, without secrets */

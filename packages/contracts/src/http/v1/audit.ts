@@ -16,10 +16,14 @@ export const AuditRow = named("AuditRow", {
   sequence: z.number().int().min(1).meta({ description: "1 for the first row; without gaps" }),
   event_id: z.string().meta({ examples: ["0198f1c2-7d1e-7cc4-8d5e-2f9f0a4b6c11"] }),
   operator: AuditedOperator,
-  action: z.string().meta({ description: "The operationId of the route", examples: ["changeProject"] }),
+  action: z.string().meta({
+    description:
+      "The operationId of the route; `resumeProvider`: Herald resumed a provider that accepts the credential again",
+    examples: ["changeProject"],
+  }),
   project_id: ProjectId.optional(),
   target: z.string().meta({ examples: ["/admin/v1/projects/prj_06bq4ghm31tz5d2ns8y7k9w0ac"] }),
-  address: z.string().meta({ examples: ["203.0.113.7"] }),
+  address: z.string().meta({ description: "Empty where Herald itself acts", examples: ["203.0.113.7"] }),
   request_id: z
     .string()
     .optional()
