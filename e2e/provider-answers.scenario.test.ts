@@ -49,7 +49,7 @@ const cases: Case[] = [
     rule: { status: 400, reason: "BadDeviceToken" },
     becomes: { status: "failed", reason: "token-invalid", provider_reason: "BadDeviceToken", attempts: 1 },
     requests: 1,
-    device: "active",
+    device: "inactive",
   },
   {
     says: "500 for as long as the notification lives",

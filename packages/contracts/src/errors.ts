@@ -115,7 +115,8 @@ export const deliveryReasons = {
   "payload-too-large": "The rendered payload is larger than the provider accepts.",
   "payload-invalid":
     "The provider refused the payload. Check `data` and the override of the platform, and the fields that the provider names.",
-  "token-invalid": "The provider does not recognise the push token.",
+  "token-invalid":
+    "The provider does not recognise the push token. Herald deactivated the device, unless only one APNs environment could be asked, or too many devices of this notification got such an answer.",
   "topic-mismatch": "The push token belongs to a different app than the project's provider settings.",
   "app-not-configured":
     "The device names an app that is not in the project's provider settings, or whose pushes Apple refuses with the project's key.",
@@ -128,7 +129,8 @@ export const deliveryReasons = {
   "provider-not-configured": "The project has no provider for this device's platform.",
   "provider-misconfigured":
     "The provider refused the project's credential, and the notification expired before the credential was fixed.",
-  "endpoint-forbidden": "Herald may not send to this endpoint.",
+  "endpoint-forbidden":
+    "Herald may not send to this endpoint. It deactivated the device if the endpoint is not an https URL of a public host.",
   "vapid-key-retired":
     "The project has retired the Web Push key of this subscription. The browser must subscribe again.",
   "attempts-exhausted":

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type DataOf, defineMessage, type MessageContract } from "./envelope.ts";
-import { InactiveReason } from "./http/v1/devices.ts";
+import { BadTokenReason, InactiveReason } from "./http/v1/devices.ts";
 import { AuditedOperator } from "./http/v1/sessions.ts";
 import { Author } from "./http/v1/templates.ts";
 import { DeviceId, isDeviceId, NotificationId, ProjectId, TopicId, WebhookId } from "./ids.ts";
@@ -165,7 +165,7 @@ const accepted = {
 };
 /** Devices of one batch that the provider accepted. */
 export const DeliveryAcceptedV1 = defineEvent("DeliveryAcceptedV1", accepted, isDeviceId);
-/** Devices of one batch that failed, expired, were cancelled or skipped. Registry deactivates the `unregistered` ones. */
+/** Devices of one batch that failed, expired, were cancelled or skipped. Registry deactivates the `unregistered` ones: their tokens are dead, or wrong for ever. */
 export const DeliveryFailedV1 = defineEvent("DeliveryFailedV1", {
   ...batch,
   failures: z.array(
@@ -183,6 +183,7 @@ export const DeliveryFailedV1 = defineEvent("DeliveryFailedV1", {
       token_hash: hash,
       /** When the provider gave the verdict, or else when the attempt began: only an older registration is deactivated. */
       at: time,
+      reason: BadTokenReason.optional().meta({ description: "Absent: its provider calls the token unregistered" }),
     }),
   ),
 });

@@ -89,12 +89,30 @@ describe("an answer that settles a device", () => {
     expect(JSON.stringify(event)).not.toContain(old.token);
   });
 
-  test("a spike of 410 retires no device", async () => {
-    dispatch.simulators.script([{ provider: "apns", tokenPrefix: "dead", status: 410 }]);
+  test("a token that is none retires its device, with the reason", async () => {
+    dispatch.simulators.script([{ provider: "apns", tokenPrefix: "bad", status: 400, reason: "BadDeviceToken" }]);
+    const [bad, odd] = [device("bad"), device("", { token: "not hexadecimal" })];
+    await dispatch.partition(projectId, id, [[bad, odd, device()]]);
+    expect(await dispatch.final(projectId, id)).toMatchObject({ failures: { "token-invalid": 2 } });
+    await eventually(async () => {
+      const event = await dispatch.lastEvent(projectId, DeliveryFailedV1);
+      const reason = "token-invalid";
+      expect(event?.unregistered).toMatchObject([
+        { device_id: bad.id, reason },
+        { device_id: odd.id, reason },
+      ]);
+    });
+  });
+
+  test.each([
+    { status: 410, counted: "unregistered-kept" },
+    { status: 400, reason: "BadDeviceToken", counted: "token-invalid" },
+  ])("a spike of $status retires no device", async ({ counted, ...answer }) => {
+    dispatch.simulators.script([{ provider: "apns", tokenPrefix: "dead", ...answer }]);
     await dispatch.partition(projectId, id, [[...devices(11, "dead"), ...devices(40)]]);
     expect(await dispatch.final(projectId, id)).toMatchObject({
       counts: { devices: 51, accepted: 40, failed: 11 },
-      failures: { "unregistered-kept": 11 },
+      failures: { [counted]: 11 },
     });
     await eventually(async () => {
       expect(await dispatch.lastEvent(projectId, DeliveryFailedV1)).toMatchObject({ unregistered: [] });

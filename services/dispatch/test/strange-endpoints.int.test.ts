@@ -1,4 +1,4 @@
-import type { NotificationId, ProjectId } from "@herald/contracts";
+import { DeliveryFailedV1, type NotificationId, type ProjectId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
@@ -71,6 +71,21 @@ test("a push service that limits a stranger's endpoints alone delays others by a
       expect(await dispatch.get(projectId, beside)).toMatchObject({ counts: { accepted: 1, pending: 50 } }),
     );
   }
+});
+
+test("an endpoint to which Herald may never send retires its device, and one that a setting would allow does not", async () => {
+  const projectId = await newProject();
+  const [inside, elsewhere] = subscribers(2, "x").map((one, index) => ({
+    ...one,
+    token: ["https://192.168.0.1/push/1", "https://push.example.com/1"][index] ?? "",
+  }));
+  if (!inside || !elsewhere) throw new Error("no subscribers");
+  const id = await sendTo(projectId, [inside, elsewhere]);
+  expect(await dispatch.final(projectId, id)).toMatchObject({ failures: { "endpoint-forbidden": 2 } });
+  await eventually(async () => {
+    const event = await dispatch.lastEvent(projectId, DeliveryFailedV1);
+    expect(event?.unregistered).toMatchObject([{ device_id: inside.id, reason: "endpoint-forbidden" }]);
+  });
 });
 
 test("503 with Retry-After makes its device wait, and no other", async () => {

@@ -179,6 +179,17 @@ describe("a verdict that a token is unregistered", () => {
     expect(await get(device)).toMatchObject({ status: "inactive" });
   });
 
+  test.each(["token-invalid", "endpoint-forbidden"] as const)(
+    "of a token that is wrong for ever names %s",
+    async (reason) => {
+      const { device } = await registry.register(projectId, apnsToken("wrong"));
+      await report([{ ...verdict(device, 1_000), reason }]);
+      expect(await get(device)).toMatchObject({ status: "inactive", inactive_reason: reason });
+      // The app registers it again, perhaps with other keys.
+      expect((await registry.register(projectId, apnsToken("wrong"))).device).toMatchObject({ status: "active" });
+    },
+  );
+
   test("is undone by a new token, unless the app had deactivated the device", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     const { device: other } = await registry.register(projectId, apnsToken("other"));

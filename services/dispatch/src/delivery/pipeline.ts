@@ -5,6 +5,7 @@ import type { Deps } from "../deps.ts";
 import { rootGeneration } from "../domain/batch.ts";
 import { applyDecisions } from "../domain/decide.ts";
 import { isSpike } from "../domain/notification-counts.ts";
+import { isTokenVerdict } from "../domain/outcome.ts";
 import { refusalAdvice } from "../domain/refusal-advice.ts";
 import { allSkipped, noneSkipped, type Settlement, type Skips, settleRow } from "../domain/settle-row.ts";
 import { nextTrialAt } from "../domain/trials.ts";
@@ -43,7 +44,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       if (!outcome || !(outcome.kind === "accepted" || outcome.kind === "unregistered" || outcome.kind === "rejected"))
         continue;
       verdicts.judged++;
-      if (outcome.kind === "unregistered") verdicts.unregistered++;
+      if (isTokenVerdict(outcome)) verdicts.unregistered++;
     }
     if (verdicts.spike || !isSpike(verdicts)) return verdicts.spike;
     verdicts.spike = true;
@@ -52,7 +53,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     metrics.spike();
     log.error(
       { projectId, notificationId, judged, unregistered },
-      "too many devices are said to be unregistered, so none is retired: check the environment and the credential",
+      "too many tokens are said to be dead or wrong, so no device is retired: check the environment and the credential",
     );
     return true;
   };

@@ -15,7 +15,8 @@ export type Outcome =
   | { readonly kind: "unregistered"; readonly at?: Date | undefined; readonly providerReason: string }
   /**
    * `notSent`: Herald refused the push itself, so the provider's health is not known. `tokenMismatch`: the provider refused the
-   * credential for this device only. The app that registers a device chooses its token, environment and kind.
+   * credential for this device only. The app that registers a device chooses its token, environment and kind. `badToken`: the token
+   * itself is wrong for ever, so its device is retired.
    */
   | {
       readonly kind: "rejected";
@@ -23,6 +24,7 @@ export type Outcome =
       readonly providerReason: string;
       readonly notSent?: true | undefined;
       readonly tokenMismatch?: true | undefined;
+      readonly badToken?: true | undefined;
     }
   /**
    * The provider refuses the credential for every device. A device's own choices must never cause this. `detail`: what it says beside its
@@ -57,3 +59,7 @@ type Unanswered = {
   /** The outcome is from a second server, tried after the device's own server. The device's own server works. */
   readonly elsewhere?: true | undefined;
 };
+
+/** Whether an outcome says that the token itself is dead or wrong for ever, not only this push. */
+export const isTokenVerdict = (outcome: Outcome): boolean =>
+  outcome.kind === "unregistered" || (outcome.kind === "rejected" && outcome.badToken === true);

@@ -1,6 +1,6 @@
-import { type DeliveryReason, type DeviceId, pushTokenHash, type Recipient } from "@herald/contracts";
+import { BadTokenReason, type DeliveryReason, type DeviceId, pushTokenHash, type Recipient } from "@herald/contracts";
 import type { Failures, Tally } from "./notification-counts.ts";
-import { type Outcome, refusalText } from "./outcome.ts";
+import { isTokenVerdict, type Outcome, refusalText } from "./outcome.ts";
 import { createResultTable, type DeviceResult } from "./result-table.ts";
 import { maxPushAttempts, nextAttemptAt } from "./retry.ts";
 
@@ -68,8 +68,13 @@ export type Settlement = {
   readonly resultOf: Uint8Array;
   readonly tally: Tally;
   readonly failures: Failures;
-  /** Devices whose tokens the provider calls dead. `at`: since when. */
-  readonly unregistered: { readonly deviceId: DeviceId; readonly tokenHash: string; readonly at: Date }[];
+  /** Devices to retire: their tokens are dead, or wrong for ever. `at`: since when. `reason`: absent for the usual one, `unregistered`. */
+  readonly unregistered: {
+    readonly deviceId: DeviceId;
+    readonly tokenHash: string;
+    readonly at: Date;
+    readonly reason?: BadTokenReason;
+  }[];
   /** By device: the provider's id of its message, if the provider returned one. */
   readonly providerIds: readonly (string | undefined)[];
   readonly waiting?: Waiting;
@@ -141,12 +146,8 @@ export const settleRow = (run: BatchRun): Settlement => {
     }
     table.put(index, decision);
     if (outcome?.kind === "accepted" && outcome.providerId !== undefined) providerIds[index] = outcome.providerId;
-    if (outcome?.kind === "unregistered" && decision.reason === "unregistered")
-      unregistered.push({
-        deviceId: device.id,
-        tokenHash: pushTokenHash(device.token),
-        at: outcome.at ?? run.startedAt,
-      });
+    const retired = outcome && retiredBy(run, device, outcome);
+    if (retired) unregistered.push({ deviceId: device.id, tokenHash: pushTokenHash(device.token), ...retired });
   }
   const continuing = waits.filter((wait) => inTime(run, wait));
   const waiting = plan(run, continuing);
@@ -183,12 +184,8 @@ const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision =
     possibleRepeat: device.repeat || outcome.kind === "unknown",
   });
   switch (outcome.kind) {
-    case "unregistered": {
-      // A verdict from before the device's last registration does not apply to its current token.
-      const late = (outcome.at ?? run.startedAt).getTime() <= device.tokenAt;
-      // FCM does not say whether it means the device or the activity's token.
-      return failed(late || run.keepDevices || device.liveToken !== undefined ? "unregistered-kept" : "unregistered");
-    }
+    case "unregistered":
+      return failed(retiredBy(run, device, outcome) ? "unregistered" : "unregistered-kept");
     case "rejected":
       // A recipient without a value that a text shows: nothing is wrong with the device or the text.
       if (outcome.reason === "value-missing")
@@ -221,6 +218,17 @@ const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision =
 };
 
 const noAnswer: { readonly retryAfterMs?: undefined; readonly unprocessed?: undefined } = {};
+
+/** Since when, and why, an outcome retires its device. Undefined: it does not. */
+const retiredBy = (run: BatchRun, device: Sendable, outcome: Outcome) => {
+  // FCM does not say whether it means the device or the activity's token.
+  if (run.keepDevices || device.liveToken !== undefined || !isTokenVerdict(outcome)) return undefined;
+  const at = (outcome.kind === "unregistered" ? outcome.at : undefined) ?? run.startedAt;
+  // A verdict from before the device's last registration does not apply to its current token.
+  if (at.getTime() <= device.tokenAt) return undefined;
+  const { data: reason } = BadTokenReason.safeParse(outcome.kind === "rejected" && outcome.reason);
+  return { at, ...(reason && { reason }) };
+};
 
 const notSent = (run: BatchRun, index: number, device: Sendable): Decision => {
   const reason = run.skips?.get(device.id);

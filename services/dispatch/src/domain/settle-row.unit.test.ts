@@ -1,4 +1,4 @@
-import { newDeviceId, pushTokenHash } from "@herald/contracts";
+import { type DeliveryReason, newDeviceId, pushTokenHash } from "@herald/contracts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { addFailures, addTallies, emptyTally, shownCounts } from "./notification-counts.ts";
@@ -81,6 +81,40 @@ describe("an outcome", () => {
   ])("unregistered keeps the device: %s", (_, outcome, change) => {
     const { result, unregistered } = only(outcome, change);
     expect(result).toMatchObject({ status: "failed", reason: "unregistered-kept" });
+    expect(unregistered).toEqual([]);
+  });
+
+  const rejected = (reason: DeliveryReason, badToken?: true): Outcome => ({
+    kind: "rejected",
+    reason,
+    providerReason: "said so",
+    badToken,
+  });
+
+  test.each([
+    ["token-invalid", true],
+    ["endpoint-forbidden", true],
+    ["token-invalid", undefined],
+    ["endpoint-forbidden", undefined],
+    ["topic-mismatch", undefined],
+    ["environment-mismatch", undefined],
+    ["vapid-key-retired", undefined],
+    ["payload-invalid", undefined],
+  ] as const)("%s, if it is about the token for ever (%s), retires the device", (reason, badToken) => {
+    const { result, unregistered } = only(rejected(reason, badToken));
+    expect(result).toMatchObject({ status: "failed", reason });
+    expect(unregistered).toEqual(
+      badToken ? [{ deviceId: expect.any(String), tokenHash: pushTokenHash("abc"), at: startedAt, reason }] : [],
+    );
+  });
+
+  test.each([
+    ["a registration during the attempt", { devices: [device({ tokenAt: startedAt.getTime() + 1 })] }],
+    ["a spike", { keepDevices: true }],
+    ["the token of a Live Activity", { devices: [device({ liveToken: "live" })] }],
+  ])("a token that is wrong for ever keeps its device: %s", (_, change) => {
+    const { result, unregistered } = only(rejected("token-invalid", true), change);
+    expect(result).toMatchObject({ status: "failed", reason: "token-invalid" });
     expect(unregistered).toEqual([]);
   });
 

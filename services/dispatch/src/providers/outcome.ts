@@ -1,4 +1,10 @@
-import { type DeliveryReason, isObject, type ProviderProblemReason, providerProblems } from "@herald/contracts";
+import {
+  type BadTokenReason,
+  type DeliveryReason,
+  isObject,
+  type ProviderProblemReason,
+  providerProblems,
+} from "@herald/contracts";
 import type { TransportAnswer } from "@herald/http2-client";
 import type { ConnectionProblem, Outcome } from "../domain/outcome.ts";
 
@@ -49,6 +55,15 @@ export const notSent = (reason: DeliveryReason, providerReason: string): Outcome
   reason,
   providerReason,
   notSent: true,
+});
+
+/** Herald refused the push because of the device's token, to which nothing can ever be sent. */
+export const neverSendable = (reason: BadTokenReason, providerReason: string): Outcome => ({
+  kind: "rejected",
+  reason,
+  providerReason,
+  notSent: true,
+  badToken: true,
 });
 
 /** The outcome of a push whose `bytes` no provider takes. */

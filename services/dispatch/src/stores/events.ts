@@ -187,10 +187,11 @@ export const deliveryEvents = (
       data: {
         ...facts,
         failures,
-        unregistered: unregistered.map(({ deviceId, tokenHash, at }) => ({
+        unregistered: unregistered.map(({ deviceId, tokenHash, at, reason }) => ({
           device_id: deviceId,
           token_hash: tokenHash,
           at: at.toISOString(),
+          ...(reason && { reason }),
         })),
       },
     });

@@ -4,17 +4,16 @@ import type { Deps } from "../deps.ts";
 import { eventContext } from "../domain/registry-events.ts";
 import { retireToken } from "../requests/further-tokens.ts";
 
-/** A provider reported the token as unregistered, so stop sending to that device. */
+/** The token is dead, or wrong for ever, so stop sending to that device. */
 export const handleRetireDevice = (deps: Deps) => {
   const { devices, publishSoon, now } = deps;
   return defineHandler({
     durable: "registry-retire-device", // renaming a durable replays its stream
     message: DeliveryFailedV1,
     async handle({ data: { project_id: projectId, unregistered } }) {
-      for (const { device_id: deviceId, token_hash: tokenHash, at } of unregistered) {
-        const verdict = { deviceId, tokenHash, at: new Date(at) };
-        if (await devices.retire(eventContext(projectId, now()), deviceId, tokenHash, verdict.at))
-          publishSoon.devices(projectId, [deviceId]);
+      for (const { device_id: deviceId, token_hash: tokenHash, at, reason = "unregistered" as const } of unregistered) {
+        const verdict = { deviceId, tokenHash, at: new Date(at), reason };
+        if (await devices.retire(eventContext(projectId, now()), verdict)) publishSoon.devices(projectId, [deviceId]);
         else await retireToken(deps, projectId, verdict);
       }
     },

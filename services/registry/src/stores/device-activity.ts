@@ -1,4 +1,4 @@
-import type { DeviceId, ProjectId } from "@herald/contracts";
+import type { DeviceId, InactiveReason, ProjectId } from "@herald/contracts";
 import { createGroupCommit } from "@herald/kit";
 import { anyOf, findSome, indexName } from "@herald/mongo";
 import type { Collection, Filter } from "mongodb";
@@ -61,6 +61,14 @@ const promptVerdictMs = 60_000;
 /** The same verdict may be delivered twice within this time. */
 const repeatVerdictMs = 60_000;
 
+/** Since when a device's token is dead or wrong, and why. */
+export type TokenVerdict = {
+  readonly deviceId: DeviceId;
+  readonly tokenHash: string;
+  readonly at: Date;
+  readonly reason: InactiveReason;
+};
+
 /**
  * Deactivates a device after a token verdict; false when it did not. A late verdict must not deactivate a device that has registered
  * since. Registrations that change nothing are stored once a day, so a verdict of that day may be older than the last registration. The
@@ -68,7 +76,7 @@ const repeatVerdictMs = 60_000;
  */
 export const retireDevice =
   (devices: Collection<DeviceDocument>) =>
-  async (context: EventContext, id: DeviceId, tokenHash: string, at: Date): Promise<boolean> => {
+  async (context: EventContext, { deviceId: id, tokenHash, at, reason }: TokenVerdict): Promise<boolean> => {
     const { projectId } = context;
     const now = context.at.getTime();
     const filter = { projectId, _id: id, tokenHash, status: "active" as const, tokenUpdatedAt: { $lt: at } };
@@ -80,11 +88,11 @@ export const retireDevice =
     const { modifiedCount } = await devices.updateOne(
       { ...filter, ...(isPrompt ? {} : { $or: certain }) },
       {
-        $set: { status: "inactive", inactiveReason: "unregistered", inactiveAt: context.at, updatedAt: context.at },
+        $set: { status: "inactive", inactiveReason: reason, inactiveAt: context.at, updatedAt: context.at },
         $unset: { doubtedAt: "" },
         $inc: { version: 1 },
         $push: {
-          outbox: registryEvent(context, "DeviceDeactivatedV1", id, { device_id: id, reason: "unregistered" }),
+          outbox: registryEvent(context, "DeviceDeactivatedV1", id, { device_id: id, reason }),
         },
       },
     );

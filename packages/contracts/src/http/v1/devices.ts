@@ -26,7 +26,13 @@ export type FurtherToken = z.infer<typeof FurtherToken>;
 export const DeviceStatus = z.enum(["active", "inactive"]).meta({ id: "DeviceStatus" });
 export type DeviceStatus = z.infer<typeof DeviceStatus>;
 
-export const InactiveReason = z.enum(["unregistered", "requested", "stale"]).meta({ id: "InactiveReason" });
+/** Why a token is wrong for ever, although its provider does not call it unregistered. */
+export const BadTokenReason = z.enum(["token-invalid", "endpoint-forbidden"]);
+export type BadTokenReason = z.infer<typeof BadTokenReason>;
+
+export const InactiveReason = z
+  .enum(["unregistered", ...BadTokenReason.options, "requested", "stale"])
+  .meta({ id: "InactiveReason" });
 export type InactiveReason = z.infer<typeof InactiveReason>;
 
 /** A device in the API. `topics` are names. */
@@ -51,7 +57,7 @@ export const Device = named(
     status: DeviceStatus,
     inactive_reason: InactiveReason.optional().meta({
       description:
-        "Why it is inactive. `unregistered`: its provider rejected the token; `requested`: by a request; `stale`: not seen for the project's `stale_after`",
+        "Why it is inactive. `unregistered`: its provider says that the token is not in use any more; `token-invalid`: its provider says that it is no token; `endpoint-forbidden`: Herald may never send to its Web Push endpoint; `requested`: by a request; `stale`: not seen for the project's `stale_after`",
     }),
     topics: z.array(z.string()),
     environment: ApnsEnvironment.optional(),

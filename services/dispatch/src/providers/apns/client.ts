@@ -116,6 +116,7 @@ const notAToken: Outcome = Object.freeze({
   reason: "token-invalid",
   providerReason: "not a device token: not hexadecimal",
   notSent: true,
+  badToken: true,
 });
 
 /** Posts a push to the host of an environment. Called again for a retry or for the other host. */
@@ -161,7 +162,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     answer: TransportAnswer,
   ): Promise<Outcome> {
     const outcome = classify(answer, environment);
-    if (authorization === undefined || !isAbout(outcome, "misconfigured", "ExpiredProviderToken")) return outcome;
+    if (authorization === undefined || !isExpired(outcome)) return outcome;
     const renewed = await providerToken?.renew(authorization);
     return renewed === undefined ? outcome : classify(await post(environment, renewed), environment);
   }
@@ -177,13 +178,15 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     // A key or certificate may be valid for one environment only, and the device chose another one than the project.
     if (outcome.kind === "misconfigured" && environment !== settings.environment)
       return tokenMismatch("environment-mismatch", outcome.providerReason);
-    if (!isAbout(outcome, "rejected", "BadDeviceToken") || endpoint !== undefined) return outcome;
+    if (!isBadToken(outcome)) return outcome;
+    if (endpoint !== undefined) return { ...outcome, badToken: true };
     // A token from a build for the other environment is invalid here and valid there.
     const other = otherThan[environment];
     const current = await providerToken?.current();
     const second = await renewAndRetry(post, other, current, await post(other, current));
     // A key or certificate may be valid for one environment only, so this says nothing about the token.
     if (second.kind === "misconfigured") return outcome;
+    if (isBadToken(second)) return { ...second, badToken: true };
     return second.kind === "deferred" || second.kind === "unknown" ? { ...second, elsewhere: true } : second;
   }
 
@@ -251,5 +254,8 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
 const isAboutTopic = (outcome: Outcome): outcome is Extract<Outcome, { kind: "misconfigured" }> =>
   outcome.kind === "misconfigured" && topicReasons.includes(outcome.providerReason);
 
-const isAbout = (outcome: Outcome, kind: "rejected" | "misconfigured", word: string): boolean =>
-  outcome.kind === kind && outcome.providerReason === word;
+const isExpired = (outcome: Outcome): boolean =>
+  outcome.kind === "misconfigured" && outcome.providerReason === "ExpiredProviderToken";
+
+const isBadToken = (outcome: Outcome): outcome is Extract<Outcome, { kind: "rejected" }> =>
+  outcome.kind === "rejected" && outcome.providerReason === "BadDeviceToken";

@@ -312,11 +312,14 @@ describe("the other environment", () => {
     const { production, sandbox, client, bad } = await both();
     bad(production);
     bad(sandbox);
-    expect(await send(client, push())).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+    // Both hosts say that it is no token, so its device is retired.
+    expect(await send(client, push())).toMatchObject({ kind: "rejected", reason: "token-invalid", badToken: true });
     sandbox.script([{ provider: "apns", status: 410, reason: "Unregistered", timestamp: 5 }]);
     expect(await send(client, push())).toMatchObject({ kind: "unregistered" });
     sandbox.script([{ provider: "apns", status: 403, reason: "BadEnvironmentKeyInToken" }]);
-    expect(await send(client, push())).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+    const unsure = await send(client, push());
+    expect(unsure).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+    expect(unsure).not.toHaveProperty("badToken");
     sandbox.script([{ provider: "apns", status: 503, reason: "Shutdown" }]);
     expect(await send(client, push())).toMatchObject({ kind: "deferred", elsewhere: true });
   });
@@ -339,6 +342,7 @@ describe("the other environment", () => {
     expect(await send(connect(custom(simulators)), push())).toMatchObject({
       kind: "rejected",
       reason: "token-invalid",
+      badToken: true,
     });
     expect(simulators.pushes()).toHaveLength(1);
   });

@@ -78,12 +78,8 @@ export function fcmOutcome(answer: ProviderAnswer, now: Date, origin: string): O
       const limit = status === 429 ? limitOf(error) : undefined;
       return { kind: "deferred", retryAfterMs: pause, limit, unprocessed: isUnprocessed(status), providerReason };
     }
-    case "look-at-the-argument": {
-      const reason = argumentFault(error);
-      // Names of fields, not their values.
-      const words = reason === "payload-invalid" ? [providerReason, ...error.fields] : [providerReason];
-      return { kind: "rejected", reason, providerReason: shown(words.join(" ")) };
-    }
+    case "look-at-the-argument":
+      return argumentFault(error, providerReason);
     default: {
       const outcome = outcomeOfStatus(status, providerReason, pause);
       return outcome.kind === "misconfigured" ? refused(providerReason, error) : outcome;
@@ -125,10 +121,15 @@ function errorOf(given: unknown) {
 type FcmError = ReturnType<typeof errorOf>;
 
 /** Only the details of INVALID_ARGUMENT tell whether the token, the size or another field of the request is wrong. */
-function argumentFault({ message, fields }: FcmError): "token-invalid" | "payload-too-large" | "payload-invalid" {
-  if (fields.some((field) => /^message\.(token|fid)$/.test(field))) return "token-invalid";
-  if (/registration token is not a valid|installation id is not valid/i.test(message)) return "token-invalid";
-  return /too (big|large|long)/i.test(message) ? "payload-too-large" : "payload-invalid";
+function argumentFault({ message, fields }: FcmError, providerReason: string): Outcome {
+  if (
+    fields.some((field) => /^message\.(token|fid)$/.test(field)) ||
+    /registration token is not a valid|installation id is not valid/i.test(message)
+  )
+    return { kind: "rejected", reason: "token-invalid", providerReason, badToken: true };
+  if (/too (big|large|long)/i.test(message)) return { kind: "rejected", reason: "payload-too-large", providerReason };
+  // Names of fields, not their values.
+  return { kind: "rejected", reason: "payload-invalid", providerReason: shown([providerReason, ...fields].join(" ")) };
 }
 
 /** FCM uses the same code for its limit per device, which must not delay other devices. */

@@ -103,21 +103,25 @@ describe("INVALID_ARGUMENT", () => {
     ["the size", failed(400, "INVALID_ARGUMENT", [], "Android message is too big"), "payload-too-large"],
     ["nothing that is said", failed(400, "INVALID_ARGUMENT"), "payload-invalid"],
     ["only Google's status", { error: { status: "INVALID_ARGUMENT" } }, "payload-invalid"],
-  ])("is about %s: rejected, and never a dead device", (_, body, reason) => {
+  ])("is about %s: rejected, and a verdict on the token only if it names that", (_, body, reason) => {
     expect(fcmOutcome(answer(400, body), now, origin)).toEqual({
       kind: "rejected",
       reason,
       providerReason: "INVALID_ARGUMENT",
+      ...(reason === "token-invalid" && { badToken: true }),
     });
   });
-  it("names the fields of the payload that FCM refuses, not their values", () => {
-    const words = violation("message.data[0].value", "Invalid value at 'message.data[0].value': secret");
-    expect(fcmOutcome(answer(400, failed(400, "INVALID_ARGUMENT", [words])), now, origin)).toEqual({
-      kind: "rejected",
-      reason: "payload-invalid",
-      providerReason: "INVALID_ARGUMENT message.data[0].value",
-    });
-  });
+  it.each(["message.data[0].value", "message.apns.live_activity_token"])(
+    "names %s as the field of the payload that FCM refuses, not its value",
+    (field) => {
+      const words = violation(field, `Invalid value at '${field}': secret`);
+      expect(fcmOutcome(answer(400, failed(400, "INVALID_ARGUMENT", [words])), now, origin)).toEqual({
+        kind: "rejected",
+        reason: "payload-invalid",
+        providerReason: `INVALID_ARGUMENT ${field}`,
+      });
+    },
+  );
 });
 
 test("waits for Retry-After, and a minute for a quota without it", () => {

@@ -12,7 +12,7 @@ import {
   webPushMaxBytes,
   webPushTopic,
 } from "@herald/payload";
-import { bytesAbove, notSent, type Outcome, tooLarge, unanswered } from "../outcome.ts";
+import { bytesAbove, neverSendable, notSent, type Outcome, tooLarge, unanswered } from "../outcome.ts";
 import { type ClientDeps, type ProviderClient, secondsToLive, storedUntil } from "../provider-client.ts";
 import { encryptPush, newSenderKeys } from "./encryption.ts";
 import { webPushOutcome } from "./outcome.ts";
@@ -119,7 +119,7 @@ export function createWebPushClient({
         const form = formOf(device);
         const { render, declarative } = own === undefined ? renderings(form) : renderingOf(own, form);
         const target = checkEndpoint(endpoint, { anyHost, exemptOrigin });
-        if (!target.ok) return forbidden(target.problem);
+        if (!target.ok) return refused(endpoint, target.problem);
         const declared = isSafari(target.hostname) ? declarative?.(openToken, locale) : undefined;
         const text = declared ?? render(openToken, locale);
         const excessive = bytesAbove(webPushMaxBytes, text);
@@ -127,7 +127,7 @@ export function createWebPushClient({
         const key = keyFor(ring, vapidKeyId);
         if (key === undefined) return notSent("vapid-key-retired", `the key ${vapidKeyId ?? ring.unnamed} was retired`);
         const encrypted = await encryptPush(text, keys, senderKeys);
-        if ("problem" in encrypted) return notSent("token-invalid", encrypted.problem);
+        if ("problem" in encrypted) return neverSendable("token-invalid", encrypted.problem);
         const { body } = encrypted;
         const headers = {
           authorization: await signerOf(key)(target.origin),
@@ -152,6 +152,10 @@ export function createWebPushClient({
 }
 
 const forbidden = (providerReason: string): Outcome => notSent("endpoint-forbidden", providerReason);
+
+/** The operator may allow every public host. Beside the project's own push service, nothing allows one that is not public. */
+const refused = (endpoint: string, problem: string): Outcome =>
+  checkPublicEndpoint(endpoint).ok ? forbidden(problem) : neverSendable("endpoint-forbidden", problem);
 
 /** A project's subscriptions usually use a handful of push services. Devices may name any others. */
 const maxKept = 32;

@@ -76,9 +76,9 @@ describe("a push", () => {
       const client = connect(at(simulators));
       const send = client.prepare(good);
       expect(await Promise.all([bad, good, bad].map((push) => send(push, "open")))).toEqual([
-        { kind: "rejected", reason: "token-invalid", providerReason, notSent: true },
+        { kind: "rejected", reason: "token-invalid", providerReason, notSent: true, badToken: true },
         expect.objectContaining({ kind: "accepted" }),
-        { kind: "rejected", reason: "token-invalid", providerReason, notSent: true },
+        { kind: "rejected", reason: "token-invalid", providerReason, notSent: true, badToken: true },
       ]);
       expect(simulators.pushes()).toMatchObject([{ token: good.token }]);
     },
