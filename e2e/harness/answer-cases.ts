@@ -65,7 +65,8 @@ const badToken = {
 export const platforms: readonly Platform[] = ["ios", "android", "web"];
 
 export const aboutOneDevice: readonly Case[] = [
-  ...apns(400, ["BadDeviceToken", "MissingDeviceToken"], "token-invalid"),
+  rejected("ios", { status: 400, reason: "BadDeviceToken" }, "token-invalid", "inactive"),
+  ...apns(400, ["MissingDeviceToken"], "token-invalid"),
   ...apns(400, ["DeviceTokenNotForTopic"], "topic-mismatch"),
   ...apns(400, ["PayloadEmpty"], "payload-invalid"),
   ...apns(
@@ -79,19 +80,19 @@ export const aboutOneDevice: readonly Case[] = [
   unregistered("ios", { status: 410, reason: "Unregistered" }),
   unregistered("ios", { status: 410, reason: "ExpiredToken" }),
   later("ios", { status: 400, reason: "IdleTimeout" }),
-  later("ios", { status: 429, reason: "TooManyRequests" }),
+  unprocessed("ios", { status: 429, reason: "TooManyRequests" }),
   later("ios", { status: 500, reason: "InternalServerError" }),
-  later("ios", { status: 503, reason: "ServiceUnavailable" }),
-  later("ios", { status: 503, reason: "Shutdown" }),
+  unprocessed("ios", { status: 503, reason: "ServiceUnavailable" }),
+  unprocessed("ios", { status: 503, reason: "Shutdown" }),
 
   rejected("android", { status: 400, reason: "INVALID_ARGUMENT" }, "payload-invalid"),
-  rejected("android", { status: 400, body: JSON.stringify(badToken) }, "token-invalid"),
+  rejected("android", { status: 400, body: JSON.stringify(badToken) }, "token-invalid", "inactive"),
   rejected("android", { status: 401, reason: "THIRD_PARTY_AUTH_ERROR" }, "token-kind-mismatch"),
   rejected("android", { status: 403, reason: "SENDER_ID_MISMATCH" }, "topic-mismatch"),
   rejected("android", { status: 404, reason: "NOT_FOUND" }, "token-invalid"),
   unregistered("android", { status: 404, reason: "UNREGISTERED" }),
   later("android", { status: 500, reason: "INTERNAL" }),
-  later("android", { status: 503, reason: "UNAVAILABLE" }),
+  unprocessed("android", { status: 503, reason: "UNAVAILABLE" }),
   later("android", { status: 504, reason: "DEADLINE_EXCEEDED" }),
 
   rejected("web", { status: 400 }, "provider-rejected"),
@@ -101,9 +102,9 @@ export const aboutOneDevice: readonly Case[] = [
   rejected("web", { status: 301, headers: { location: "/elsewhere" } }, "endpoint-forbidden"),
   unregistered("web", { status: 404 }),
   unregistered("web", { status: 410 }),
-  later("web", { status: 429 }),
+  unprocessed("web", { status: 429 }),
   later("web", { status: 500 }),
-  later("web", { status: 503 }),
+  unprocessed("web", { status: 503 }),
 
   foreign("ios", { status: 200, body: page }),
   foreign("ios", { status: 403, body: page }),

@@ -13,12 +13,13 @@ import { crowd, seconds, single, startTrial, type Trial } from "../trial.ts";
 /** The limit for other projects and platforms during the trouble with APNs. They share only the machine with it. */
 const othersWithinMs = 5_000;
 const maxMemory = 256;
-const maxAttempts = 8;
+/** Attempts, and tries that APNs answered with 503, which use none. */
+const maxTries = 12;
 /** The delays of retries: at least half a second, with full jitter below a ceiling that doubles from ten seconds. */
 const minMs = 500;
 const ceilingMs = (attempt: number) => Math.min(600_000, 10_000 * 2 ** (attempt - 1));
 /**
- * A request without an answer takes 20 s. An open breaker lets one batch through within 60 s. Batches that arrive meanwhile wait up to
+ * A request without an answer takes 20 s. A paused server gets one batch within 60 s. Batches that arrive meanwhile wait up to
  * 60 s more, and then for their turn.
  */
 const slackMs = 160_000;
@@ -104,8 +105,8 @@ async function watchOthers(
 }
 
 /**
- * Checks that no device was tried too often, too early or, after APNs has recovered, too late. Before that an open breaker may skip any
- * number of rounds.
+ * Checks that no device was tried too often, too early or, after APNs has recovered, too late. Before that a pause may skip any number of
+ * rounds.
  */
 function checkAttempts(pushes: readonly Push[], wellSince: number, trial: Trial): void {
   const times = new Map<string, number[]>();
@@ -132,9 +133,9 @@ function checkAttempts(pushes: readonly Push[], wellSince: number, trial: Trial)
     if (longest > ceilingMs(index + 1) + slackMs)
       trial.problem(`attempt ${index + 2} came ${seconds(longest)} after APNs was well`);
   }
-  if (max > maxAttempts) trial.problem(`${max} attempts for one device`);
+  if (max > maxTries) trial.problem(`${max} tries for one device`);
   const means = gaps.map((all) => seconds(all.reduce((sum, { ms }) => sum + ms, 0) / all.length));
-  trial.note(`at most ${max} attempts; mean waits before each: ${means.join(", ") || "none"}`);
+  trial.note(`at most ${max} tries; mean waits before each: ${means.join(", ") || "none"}`);
 }
 
 const troubleRow = ({ name, fault, pass, requestTimeout, rules, finalWithinMs }: Trouble): Row => ({
