@@ -126,9 +126,9 @@ test("has small and large sends, newest first, each with its result on the devic
 
 test("shows which deliveries failed and why, and which wait", async () => {
   const projectId = await dispatch.project();
-  const [dead, slow] = [device("410"), device("503")];
+  const [dead, slow] = [device("410"), device("500")];
   dispatch.simulators.script([
-    { provider: "apns", tokenPrefix: "503", status: 503, times: 2 },
+    { provider: "apns", tokenPrefix: "500", status: 500, times: 2 },
     { provider: "apns", tokenPrefix: "410", status: 410, reason: "Unregistered" },
   ]);
   const small = await sendSmall(projectId, [dead, slow]);

@@ -76,11 +76,11 @@ describe("deliveries", () => {
     simulators.script([
       { provider: "apns", tokenPrefix: "413", status: 413 },
       // Long enough that a slow machine still finds these devices waiting.
-      { provider: "apns", tokenPrefix: "503", status: 503, headers: { "retry-after": "600" } },
+      { provider: "apns", tokenPrefix: "500", status: 500, headers: { "retry-after": "600" } },
     ]);
     const good = devices(7);
     const bad = devices(2, "413");
-    const slow = devices(3, "503");
+    const slow = devices(3, "500");
     await partition(projectId, id, [[...good.slice(0, 4), ...bad], [], [...good.slice(4), ...slow]]);
     await eventually(async () =>
       expect((await rows(id)).map(({ state }) => state).sort()).toEqual(["final", "final", "final", "waiting"]),

@@ -60,8 +60,8 @@ test("a crash during the push of a waiting batch is a possible repeat, counted o
   const { project, send, partition, final, rows, simulators, pass, fate, deliveries } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
-  simulators.script([{ provider: "apns", tokenPrefix: "503", times: 1, status: 503 }]);
-  const one = device("503");
+  simulators.script([{ provider: "apns", tokenPrefix: "500", times: 1, status: 500 }]);
+  const one = device("500");
   await partition(projectId, id, [[one]]);
   await eventually(async () => expect(await rows(id)).toMatchObject([{ state: "final" }, { state: "waiting" }]));
   fate.crashes = 1;
