@@ -1,9 +1,11 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { sendRequest } from "@herald/bus";
-import { GetDeliveryTrace, GetProvider } from "@herald/contracts";
+import { GetDeliveryTrace, GetProvider, TestProvider } from "@herald/contracts";
 import { type Simulators, startSimulators } from "@herald/simulators";
 import { eventually, faultyProxy } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { type DispatchTest, devices, startDispatchTest } from "./dispatch-fixture.ts";
+import { type DispatchTest, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
 
 let dispatch: DispatchTest;
 let others: Simulators;
@@ -67,6 +69,22 @@ test("a server that is unavailable and comes back by itself is no problem any mo
   } finally {
     await proxy.stop();
   }
+});
+
+test("a test push to a server that never completes the handshake was not sent, and says so", async () => {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => sockets.push(socket.on("error", () => {})));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const projectId = await dispatch.project();
+  const endpoint = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await dispatch.putProvider(projectId, { endpoint });
+  const push = { token: device().token };
+  expect(await sendRequest(dispatch.bus, TestProvider, { projectId, provider: "apns", push })).toEqual({
+    result: "not-reached",
+    detail: expect.stringMatching(/^no connection within 4 s\. .*firewall/),
+  });
+  for (const socket of sockets) socket.destroy();
+  await once(server.close(), "close");
 });
 
 test("a problem that has not occurred for a while is not shown: its process may be gone", async () => {
