@@ -44,7 +44,7 @@ export const proxyConfig = {
    * What is reached without the proxy: names with everything below them, addresses, networks such as `10.0.0.0/8`, each also with a port;
    * `*` is everything. This machine never needs to be named. Also read in lower case.
    */
-  NO_PROXY: variables.text().default(""),
+  NO_PROXY: variables.text().optional(),
 };
 
 /** For services that call servers that strangers name. */

@@ -84,7 +84,7 @@ const proxyUrlOf = (text: string): string | undefined => {
 /** The URL of a proxy. It may contain a password, so reports never show it. */
 export const proxyUrl = () =>
   variable(parsed(proxyUrlOf, "is not the URL of a proxy"), {
-    accepts: "http:// or https://, then a host, with a port, and with `user:password@` before it if needed",
+    accepts: "a URL such as http://… or https://…, with `user:password@` before the host if needed",
     example: "http://proxy.example.com:3128",
     secret: true,
   });

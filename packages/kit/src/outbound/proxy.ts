@@ -19,7 +19,7 @@ export type OutboundProxy = {
 
 type ProxySettings = {
   readonly HTTPS_PROXY?: string | undefined;
-  readonly NO_PROXY: string;
+  readonly NO_PROXY?: string | undefined;
   readonly HERALD_PROXY_RESOLVES?: boolean | undefined;
 };
 
@@ -38,7 +38,7 @@ export const createOutboundProxy = (settings: ProxySettings): OutboundProxy | un
   if (settings.HTTPS_PROXY === undefined) return undefined;
   const url = new URL(settings.HTTPS_PROXY);
   const access: ProxyAccess = { url, authorization: authorizationOf(url) };
-  const isDirect = parseNoProxy(settings.NO_PROXY);
+  const isDirect = parseNoProxy(settings.NO_PROXY ?? "");
 
   const targetOf = async (host: string, lookup: LookupFunction): Promise<string> => {
     if (!settings.HERALD_PROXY_RESOLVES) return addressOf(host, lookup);
