@@ -63,9 +63,26 @@ const refusals: Readonly<Record<string, string>> = {
     "Herald could not verify what your company's identity provider said. Tell an admin of Herald.",
   "sign-in-not-permitted": "You may not use Herald yet. Ask an admin of Herald for a role or a group.",
   "identity-provider-unavailable": "Your company's identity provider does not answer. Try again in a minute.",
+  "identity-provider-refused": "Your company's identity provider refuses Herald. Tell an admin of Herald.",
 };
-const refusal =
-  window.heraldSignInRefusal && (refusals[window.heraldSignInRefusal] ?? "The sign-in failed. Try again.");
+/** For the admin of Herald. */
+const reasons: Readonly<Record<string, string>> = {
+  audience: "The identity token is for another client than HERALD_GATEWAY_OIDC_CLIENT_ID.",
+  client: "It does not accept HERALD_GATEWAY_OIDC_CLIENT_ID or HERALD_GATEWAY_OIDC_CLIENT_SECRET.",
+  clock: "The identity token is not valid at this time: the clock of the gateway or of the provider is wrong.",
+  flow: "It does not let Herald's client use the authorization code flow.",
+  issuer: "The identity token is of another issuer than HERALD_GATEWAY_OIDC_ISSUER.",
+  nonce: "The identity token belongs to another sign-in.",
+  redirect:
+    "It does not accept the redirect address of Herald: its client must have <HERALD_GATEWAY_OIDC_URL>/admin/v1/sign-in/callback.",
+  scope: "It does not offer a scope of HERALD_GATEWAY_OIDC_SCOPES.",
+  signature: "The identity token is not signed by a key that the provider publishes.",
+};
+const sentenceOf = (name: string): string => {
+  const [slug = "", reason = ""] = name.split(".");
+  return [refusals[slug] ?? "The sign-in failed. Try again.", reasons[reason]].filter(Boolean).join(" ");
+};
+const refusal = window.heraldSignInRefusal && sentenceOf(window.heraldSignInRefusal);
 
 const usedLink = "This link no longer works: each link works once. Sign in with a token, or create a new link.";
 

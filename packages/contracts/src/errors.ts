@@ -99,6 +99,12 @@ export const errors = {
     retry: "unavailable",
     log: "warn",
   },
+  "identity-provider-refused": {
+    status: 502,
+    title: "The identity provider refuses Herald",
+    retry: "later",
+    log: "warn",
+  },
   overloaded: { status: 503, title: "Too many requests are in progress", retry: "unavailable", log: "warn" },
   // An upload is slowed down by it, ten times a second.
   "queue-full": { status: 503, title: "The queue is full", retry: "unavailable", log: "info" },

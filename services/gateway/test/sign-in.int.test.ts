@@ -130,8 +130,26 @@ test("a person of no group is refused: an API client gets the status, a browser 
   expect([shown.status, shown.location, shown.session]).toEqual([303, "/console/#sign-in=sign-in-not-permitted", ""]);
 });
 
+test("a browser whose person was refused can choose another account at the next sign-in, and at that one alone", async () => {
+  provider.people.set("second", { name: "A Second", groups: ["elsewhere"] });
+  const promptOf = async (cookie: string) => {
+    const begun = await fetch(begin(), { redirect: "manual", headers: { cookie } });
+    const [next = ""] = begun.headers.get("set-cookie")?.split(";") ?? [];
+    return { prompt: new URL(begun.headers.get("location") ?? "").searchParams.get("prompt"), next };
+  };
+  const { callback, cookie } = await provider.signIn(begin(), "second");
+  expect((await promptOf(cookie)).prompt).toBeNull();
+  const refused = await fetch(callback, { redirect: "manual", headers: { cookie, accept: "text/html" } });
+  const [kept = ""] = refused.headers.get("set-cookie")?.split(";") ?? [];
+  const { prompt, next } = await promptOf(kept);
+  expect(prompt).toMatch(/^(?:select_account|login)$/);
+  expect((await promptOf(next)).prompt).toBeNull();
+  // It is no sign-in that has begun.
+  expect((await finish({ callback, cookie: kept })).body.type).toBe("/docs/errors#sign-in-expired");
+});
+
 test("signing out answers where the provider's session ends", async () => {
-  provider.people.set("kim", { name: "Kim", groups: ["staff"] });
+  provider.people.set("kim", { name: "Kim", preferred_username: "kim@corp", groups: ["staff"] });
   const { session } = await signIn("kim");
   const out = await system.call("DELETE /admin/v1/sessions/current", { headers: await withCsrf(session) });
   expect(out.status).toBe(200);
@@ -139,6 +157,8 @@ test("signing out answers where the provider's session ends", async () => {
   expect(logout.origin).toBe(provider.issuer);
   expect(logout.searchParams.get("post_logout_redirect_uri")).toBe(`${system.address()}/console/`);
   expect(logout.searchParams.has("id_token_hint")).toBe(false);
+  expect(logout.searchParams.get("client_id")).toBe(provider.clientId);
+  expect(logout.searchParams.get("logout_hint")).toBe("kim@corp");
   expect((await fetch(logout)).status).toBe(200);
 });
 

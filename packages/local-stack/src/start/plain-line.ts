@@ -40,6 +40,9 @@ function parse(line: string): Record<string, unknown> | undefined {
 
 function plainValue(value: unknown): string {
   if (typeof value === "string") return /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
-  const message = (value as { message?: unknown } | null)?.message;
-  return typeof message === "string" ? JSON.stringify(message) : JSON.stringify(value);
+  const { message, type, stack, ...details } = (value ?? {}) as Record<string, unknown>;
+  if (typeof message !== "string") return JSON.stringify(value);
+  // What a library says beside its message is often the cause, such as an OAuth error.
+  const more = Object.entries(details).filter(([, one]) => typeof one === "string" || typeof one === "number");
+  return JSON.stringify(more.length === 0 ? message : `${message} (${more.map((pair) => pair.join(": ")).join(", ")})`);
 }

@@ -11,6 +11,10 @@ test.each([
     '03:04:05 error failed err="no way"',
   ],
   [
+    '{"level":"warn","time":"2026-01-02T03:04:05.678Z","err":{"type":"Error","message":"no","stack":"…","error":"invalid_client","status":401,"cause":{}}}',
+    '03:04:05 warn  err="no (error: invalid_client, status: 401)"',
+  ],
+  [
     '{"level":"warn","time":"2026-01-02T03:04:05.678Z","why":"two words","ids":["a"]}',
     '03:04:05 warn  why="two words" ids=["a"]',
   ],

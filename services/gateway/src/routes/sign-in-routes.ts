@@ -17,6 +17,7 @@ import type { RouteDeps } from "../deps.ts";
 import { cookie, ok } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import type { IdentityProvider } from "../sign-in/identity-provider.ts";
+import { signInFailureName } from "../sign-in/sign-in-failure.ts";
 
 /** Long enough for a second factor; a code of the provider lives shorter. */
 const flowMs = 600_000;
@@ -32,6 +33,9 @@ const Flow = z.object({
   until: z.number(),
 });
 type Flow = z.infer<typeof Flow>;
+
+/** What the cookie has after a refusal: the next sign-in of this browser lets the person choose another account. */
+const Refused = z.object({ refused: z.literal(true), until: z.number() });
 
 const providerOf = ({ identityProvider }: RouteDeps): IdentityProvider => {
   if (identityProvider) return identityProvider;
@@ -57,10 +61,17 @@ const flowOf = (
   if (sent === undefined) throw expired("this browser has begun none in the last 10 minutes");
   const opened = signInFlows.open(sent);
   if (opened === undefined) throw expired("its cookie cannot be read");
-  const flow = Flow.parse(JSON.parse(opened.toString()));
-  if (flow.until <= now().getTime()) throw expired("this browser has begun none in the last 10 minutes");
+  const { data: flow } = Flow.safeParse(JSON.parse(opened.toString()));
+  if (flow === undefined || flow.until <= now().getTime())
+    throw expired("this browser has begun none in the last 10 minutes");
   if (state === undefined || !isSame(flow.state, state)) throw expired("another browser or tab has begun it");
   return flow;
+};
+
+const wasRefused = ({ signInFlows, now }: RouteDeps, { headers }: IncomingMessage, secure: boolean): boolean => {
+  const opened = signInFlows.open(cookieOf(headers.cookie, signInCookieName(secure)) ?? "");
+  const { data } = Refused.safeParse(opened && JSON.parse(opened.toString()));
+  return data !== undefined && data.until > now().getTime();
 };
 
 const flowCookie = (value: string, secure: boolean, expires: Date): string =>
@@ -75,9 +86,10 @@ const toConsole = (error: unknown, { headers }: IncomingMessage, clear?: string)
     "identity-token-invalid",
     "sign-in-not-permitted",
     "identity-provider-unavailable",
+    "identity-provider-refused",
   );
   if (!isKnown || !headers.accept?.includes("text/html")) throw error;
-  const location = `${home}#sign-in=${error.code}`;
+  const location = `${home}#sign-in=${signInFailureName(error)}`;
   return { status: 303 as const, body: undefined, headers: { location, ...(clear && { "set-cookie": clear }) } };
 };
 
@@ -91,18 +103,21 @@ const getSignInWays = defineRoute("getSignInWays", "get /admin/v1/sign-in", {
 const beginSignIn = defineRoute("beginSignIn", "get /admin/v1/sign-in/oidc", {
   summary: "Begin a sign-in by the identity provider",
   description:
-    "For browsers: leads to the provider, which leads back to the callback. The sign-in must end within 10 minutes in the same browser.",
+    "For browsers: leads to the provider, which leads back to the callback. The sign-in must end within 10 minutes in the same browser. After a person who may not use Herald, the provider is asked to let another account be chosen.",
   access: noCredential,
   query: SignInQuery,
   responses: {
     302: { description: "To the identity provider" },
-    303: { description: "For browsers: to the console, with the slug of the error after `#sign-in=`" },
+    303: {
+      description:
+        "For browsers: to the console, with the slug of the error, and its reason if there is one, after `#sign-in=`: `identity-provider-refused.client`",
+    },
   },
   errors: ["route-not-found", "identity-provider-unavailable"],
   handle: async (deps, { query, message, secure }) => {
     const provider = providerOf(deps);
     try {
-      const { address, flow } = await provider.begin();
+      const { address, flow } = await provider.begin(wasRefused(deps, message, secure));
       const until = deps.now().getTime() + flowMs;
       const value = JSON.stringify({ ...flow, returnTo: query.return_to ?? home, until } satisfies Flow);
       const setCookie = flowCookie(deps.signInFlows.seal(Buffer.from(value)), secure, new Date(until));
@@ -136,12 +151,13 @@ const signIn = async (
     const everyone = !groupsFile.exists;
     const identity = identityHash(provider.issuer, person.subject);
     await limits.countSignIn(identity);
-    await sendRequest(SignInOperator, { issuer: provider.issuer, ...person, groups, everyone });
+    const { subject, email } = person;
+    await sendRequest(SignInOperator, { issuer: provider.issuer, subject, name, email, groups, everyone });
     const operator = await operators.findByHash(identity, address);
     if (operator === undefined) throw invalidCredential("sign-in: the operator was deleted meanwhile; sign in again");
     const { role } = operator;
     await record({ id: operator.id, name: operator.name, role }, { status: "signed-in" });
-    const logoutUrl = await provider.logoutUrl();
+    const logoutUrl = await provider.logoutUrl(person.loginHint);
     const { secret, expiresAt } = await sessions.start(operator, { ms: signInSessionMs, logoutUrl });
     return cookie({ name: sessionCookieName(secure), value: secret, secure, expires: expiresAt });
   } catch (error) {
@@ -164,7 +180,7 @@ const finishSignIn = defineRoute("finishSignIn", `get ${callbackPath}`, {
   responses: {
     303: {
       description:
-        "Signed in: to the page that began; otherwise, for browsers, to the console with the slug of the error",
+        "Signed in: to the page that began; otherwise, for browsers, to the console with the slug of the error and its reason",
     },
   },
   errors: [
@@ -174,6 +190,7 @@ const finishSignIn = defineRoute("finishSignIn", `get ${callbackPath}`, {
     "identity-token-invalid",
     "sign-in-not-permitted",
     "identity-provider-unavailable",
+    "identity-provider-refused",
   ],
   handle: async (deps, { query, message, address, secure }) => {
     providerOf(deps);
@@ -188,7 +205,10 @@ const finishSignIn = defineRoute("finishSignIn", `get ${callbackPath}`, {
       return { status: 303 as const, body: undefined, headers };
     } catch (error) {
       await deps.limits.countFailure(address);
-      return toConsole(error, message, clear);
+      if (!hasCode(error, "sign-in-not-permitted")) return toConsole(error, message, clear);
+      const until = deps.now().getTime() + flowMs;
+      const refused = Buffer.from(JSON.stringify({ refused: true, until } satisfies z.infer<typeof Refused>));
+      return toConsole(error, message, flowCookie(deps.signInFlows.seal(refused), secure, new Date(until)));
     }
   },
 });

@@ -2,6 +2,7 @@ import { cutText } from "@herald/contracts";
 import { createProxyAgent, HeraldError, type Logger, type OutboundProxy, ProxyError } from "@herald/kit";
 import type { ClientAuth, Configuration, CustomFetch, IDToken, ServerMetadata } from "openid-client";
 import { fetchViaAgent } from "./fetch-via-agent.ts";
+import { providerUnavailable, signInFailureOf, tokenInvalid } from "./sign-in-failure.ts";
 
 export type IdentityProviderOptions = {
   readonly issuer: string;
@@ -27,37 +28,35 @@ export type Person = {
   readonly name: string;
   readonly email: string | undefined;
   readonly groups: readonly string[];
+  /** By which the provider knows whose session a sign-out ends. */
+  readonly loginHint: string | undefined;
 };
 
 export type IdentityProvider = ReturnType<typeof createIdentityProvider>;
 
 const timeoutSeconds = 5;
-const retryAfterSeconds = 5;
 /** Providers change their addresses rarely, and keys are read at each sign-in. */
 const metadataMs = 600_000;
 /** Anyone may begin a sign-in: a provider that fails is asked by the first of them. */
-const failedMs = retryAfterSeconds * 1_000;
+const failedMs = 5_000;
 /** A token with a thousand groups has 40 KB. */
 const maxAnswerBytes = 262_144;
 const maxGroups = 1_000;
 const maxName = 100;
 const maxEmail = 254;
+const maxHint = 512;
 const maxSubject = 255;
 /** Clocks of two companies differ by seconds. */
 const toleranceSeconds = 30;
 
 const isLoopback = ({ hostname }: URL): boolean => ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
 
-const unavailable = (why: string): HeraldError =>
-  new HeraldError("identity-provider-unavailable", `sign-in: the identity provider ${why}`, { retryAfterSeconds });
-const invalid = (why: string): HeraldError => new HeraldError("identity-token-invalid", `sign-in: ${why}`);
-
 const readAtMost = async (response: Response): Promise<Uint8Array<ArrayBuffer>> => {
   const parts: Uint8Array[] = [];
   let bytes = 0;
   for await (const part of response.body ?? []) {
     bytes += part.length;
-    if (bytes > maxAnswerBytes) throw invalid(`the identity provider answered more than ${maxAnswerBytes} bytes`);
+    if (bytes > maxAnswerBytes) throw tokenInvalid(`the identity provider answered more than ${maxAnswerBytes} bytes`);
     parts.push(part);
   }
   return Buffer.concat(parts);
@@ -73,13 +72,13 @@ const createBoundedFetch = ({ proxy, log }: Pick<IdentityProviderOptions, "proxy
     } catch (error) {
       if (!(error instanceof ProxyError)) throw error;
       log.warn({ err: error }, "the identity provider cannot be reached through the proxy");
-      throw unavailable("cannot be reached through the proxy; the gateway's log says why");
+      throw providerUnavailable("cannot be reached through the proxy; the gateway's log says why");
     }
   };
   return async (address, options) => {
     const url = new URL(address);
     if (url.protocol !== "https:" && !isLoopback(url))
-      throw invalid("an address of the identity provider is not https");
+      throw tokenInvalid("an address of the identity provider is not https");
     const response = await ask(url, { ...options, redirect: "manual" } as RequestInit);
     const body = await readAtMost(response);
     const { status, statusText, headers } = response;
@@ -95,16 +94,20 @@ const groupsIn = (claim: unknown): readonly string[] => {
   if (claim === undefined) return [];
   const groups: unknown = typeof claim === "string" ? [claim] : claim;
   if (!Array.isArray(groups) || !groups.every((group) => typeof group === "string"))
-    throw invalid("the groups of the identity token are not a list of texts");
-  if (groups.length > maxGroups) throw invalid(`the identity token has more than ${maxGroups} groups`);
+    throw tokenInvalid("the groups of the identity token are not a list of texts");
+  if (groups.length > maxGroups) throw tokenInvalid(`the identity token has more than ${maxGroups} groups`);
   return groups;
 };
 
 const personOf = (claims: IDToken, groupsClaim: string, now: Date): Person => {
   const { sub: subject, iat } = claims;
   if (subject === "" || subject.length > maxSubject)
-    throw invalid(`the subject must have 1 to ${maxSubject} characters`);
-  if (iat > now.getTime() / 1_000 + toleranceSeconds) throw invalid("the identity token was issued in the future");
+    throw tokenInvalid(`the subject must have 1 to ${maxSubject} characters`);
+  if (iat > now.getTime() / 1_000 + toleranceSeconds)
+    throw tokenInvalid(
+      "the identity token was issued in the future: compare the clocks of the gateway and of the provider",
+      "clock",
+    );
   const email = shortText(claims.email, maxEmail);
   return {
     subject,
@@ -115,8 +118,13 @@ const personOf = (claims: IDToken, groupsClaim: string, now: Date): Person => {
       cutText(subject, maxName),
     email,
     groups: groupsIn(claims[groupsClaim]),
+    loginHint: shortText(claims.login_hint, maxHint) ?? shortText(claims.preferred_username, maxName) ?? email,
   };
 };
+
+/** Keycloak ignores `select_account`, and says so; Google and Entra offer a choice of accounts, and say nothing. */
+const promptOf = ({ prompt_values_supported: values }: ServerMetadata): string =>
+  Array.isArray(values) && !values.includes("select_account") ? "login" : "select_account";
 
 /** Signs people in by OpenID Connect: the authorization code flow with PKCE. Its library is imported at the first sign-in. */
 export const createIdentityProvider = (options: IdentityProviderOptions) => {
@@ -146,7 +154,9 @@ export const createIdentityProvider = (options: IdentityProviderOptions) => {
       const cause = error instanceof Error ? error.cause : undefined;
       for (const known of [error, cause]) if (known instanceof HeraldError) throw known;
       log.warn({ err: error }, "cannot read the configuration of the identity provider");
-      throw unavailable("does not answer, or is not the configured issuer");
+      throw providerUnavailable(
+        `does not answer as HERALD_GATEWAY_OIDC_ISSUER (${(error as Error).message}); try <issuer>/.well-known/openid-configuration`,
+      );
     }
   };
 
@@ -175,30 +185,13 @@ export const createIdentityProvider = (options: IdentityProviderOptions) => {
     return config;
   };
 
-  const failureOf = async (error: unknown): Promise<unknown> => {
-    const { AuthorizationResponseError, ClientError, ResponseBodyError } = await library();
-    const cause = error instanceof Error ? error.cause : undefined;
-    if (error instanceof HeraldError) return error;
-    if (cause instanceof HeraldError) return cause;
-    log.warn({ err: error }, "a sign-in by the identity provider failed");
-    if (error instanceof AuthorizationResponseError)
-      return error.error === "access_denied"
-        ? new HeraldError("sign-in-not-permitted", "sign-in: the identity provider refused this person")
-        : unavailable("refused the request; the gateway's log says why");
-    if (error instanceof ResponseBodyError)
-      return error.error === "invalid_grant"
-        ? new HeraldError("sign-in-expired", "sign-in: the code was used before or has expired; sign in again")
-        : unavailable("refused this client; the gateway's log says why");
-    const code = error instanceof ClientError ? error.code : undefined;
-    if (code === undefined || code === "OAUTH_TIMEOUT" || code === "OAUTH_RESPONSE_IS_NOT_CONFORM")
-      return unavailable("does not answer");
-    return invalid("the identity token is not valid; the gateway's log says why");
-  };
-
   return {
     issuer,
-    /** Begins a sign-in: the provider's address for the browser. Throws identity-provider-unavailable. */
-    begin: async (): Promise<{ readonly address: string; readonly flow: SignInFlow }> => {
+    /**
+     * Begins a sign-in: the provider's address for the browser. `again`: after a refusal, so the provider must not take the account that is
+     * signed in there. Throws identity-provider-unavailable.
+     */
+    begin: async (again = false): Promise<{ readonly address: string; readonly flow: SignInFlow }> => {
       const config = await configure();
       const client = await library();
       const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()];
@@ -209,6 +202,7 @@ export const createIdentityProvider = (options: IdentityProviderOptions) => {
         nonce,
         code_challenge: await client.calculatePKCECodeChallenge(verifier),
         code_challenge_method: "S256",
+        ...(again && { prompt: promptOf(config.serverMetadata()) }),
       });
       return { address: address.href, flow: { state, nonce, verifier } };
     },
@@ -234,18 +228,19 @@ export const createIdentityProvider = (options: IdentityProviderOptions) => {
           idTokenExpected: true,
         });
         const claims = tokens.claims();
-        if (claims === undefined) throw invalid("the identity provider sent no identity token");
+        if (claims === undefined) throw tokenInvalid("the identity provider sent no identity token");
         return personOf(claims, groupsClaim, now());
       } catch (error) {
-        throw await failureOf(error);
+        throw await signInFailureOf(error, log);
       }
     },
     /** Where the browser ends its session at the provider; undefined if the provider has no such page. */
-    logoutUrl: async (): Promise<string | undefined> => {
+    logoutUrl: async (loginHint: string | undefined): Promise<string | undefined> => {
       const config = await configure();
       if (config.serverMetadata().end_session_endpoint === undefined) return undefined;
       const { buildEndSessionUrl } = await library();
-      return buildEndSessionUrl(config, { post_logout_redirect_uri: home }).href;
+      const hint = loginHint !== undefined && { logout_hint: loginHint };
+      return buildEndSessionUrl(config, { post_logout_redirect_uri: home, ...hint }).href;
     },
   };
 };
