@@ -100,5 +100,7 @@ test("herald login --sso takes the code of the console, and acts as that person"
   expect(await signing.ended()).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("Signed in") });
   const { stdout } = await cli.herald("project", "get", project.id);
   expect(stdout).toContain("Shop");
+  // The role that counts, not the operator's own.
+  expect((await cli.herald("operator", "list")).stdout).toMatch(/Jo +viewer \(by group support; own: member\)/);
   expect((await cli.herald("project", "update", project.id, "--name", "Mine")).exitCode).toBe(3);
 });

@@ -43,6 +43,7 @@ test("a person signs in with the company, changes role, and signs out there too"
   await page.getByRole("link", { name: "Operations" }).click();
   await page.getByRole("tab", { name: "Operators" }).click();
   await page.getByText("in staff").waitFor();
+  await page.getByText("viewer by group staff").waitFor();
   expect(await page.getByRole("button", { name: "New operator" }).count()).toBe(0);
 
   provider.people.set("maria", { name: "Maria Lopez", groups: ["staff", "admins"] });

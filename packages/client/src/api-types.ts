@@ -1286,6 +1286,13 @@ export type Operator = {
   email?: string;
   /** Groups of the groups file at the last sign-in; their roles are added. Absent: never signed in by the identity provider */
   groups?: string[];
+  /** What the operator may do: `role` and `projects` together with those of its groups */
+  effective?: {
+    role: OperatorRole;
+    projects: ProjectGrant[];
+    /** The groups that `role` comes from; empty: it is the operator's own */
+    groups: string[];
+  };
   created_at: string;
   /** When its token was last replaced; absent: never */
   rotated_at?: string;

@@ -78,7 +78,11 @@ describe("a person of a group", () => {
     expect(leftMs).toBeGreaterThan(3_500_000);
     const { id } = body.data.operator;
     const stored = await system.call(`GET /admin/v1/operators/${id}`, { token: adminToken });
-    expect(stored.body.data).toMatchObject({ role: "member", email: "maria@example.com", groups: ["staff"] });
+    const effective = { role: "viewer", projects: [], groups: ["staff"] };
+    const own = { role: "member", email: "maria@example.com", groups: ["staff"], effective };
+    expect(stored.body.data).toMatchObject(own);
+    const list = await system.call("GET /admin/v1/operators", { token: adminToken });
+    expect(list.body.data).toContainEqual(expect.objectContaining({ id, effective }));
 
     provider.people.set("maria", { name: "Maria Diaz", email: "new@example.com", groups: ["staff"] });
     expect(await operatorOf((await signIn("maria")).session)).toMatchObject({ id, name: "Maria Diaz" });

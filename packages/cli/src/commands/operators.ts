@@ -8,13 +8,28 @@ import { columnsFor, titled } from "../terminal/table.ts";
 
 type Role = (typeof knownValues.role)[number];
 
-const grantsOf = ({ projects }: Operator): string => projects.map(({ id, role }) => `${id}=${role}`).join(", ");
+/** With what the operator's groups add. */
+const grantsOf = ({ projects, effective }: Operator): string =>
+  (effective?.projects ?? projects).map(({ id, role }) => `${id}=${role}`).join(", ");
 
-const columns = columnsFor<Operator>("id", "name", "role", { title: "PROJECTS", value: grantsOf }, "created_at");
+/** What counts, and where it comes from if it is not the operator's own. */
+const roleOf = ({ role, effective }: Operator): string =>
+  effective === undefined || effective.groups.length === 0
+    ? role
+    : `${effective.role} (by group ${effective.groups.join(", ")}; own: ${role})`;
+
+const columns = columnsFor<Operator>(
+  "id",
+  "name",
+  { title: "ROLE", value: roleOf },
+  { title: "PROJECTS", value: grantsOf },
+  "created_at",
+);
 
 const lost = "was in an answer that got lost: replace it with `herald operator token <id>`";
 const shown = (operator: Operator, token?: string): Entries => [
-  ...titled(operator, "id", "name", "role"),
+  ...titled(operator, "id", "name"),
+  ["role", roleOf(operator)],
   ["projects", grantsOf(operator) || undefined],
   ["token", token],
 ];

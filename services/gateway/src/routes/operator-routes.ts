@@ -44,6 +44,16 @@ const checkGrants = async (projects: RouteDeps["projects"], grants: readonly Pro
   if (missing.length > 0) throw new HeraldError("validation-failed", missing);
 };
 
+/** The operator with what its groups add. */
+const shown = ({ groupsFile }: Pick<RouteDeps, "groupsFile">, operator: Operator): Operator => {
+  const { role, projects, groups } = operator;
+  const effective = groupsFile.effectiveOf({ role, projects }, groups);
+  return {
+    ...operator,
+    effective: { role: effective.role, projects: [...effective.projects], groups: [...effective.groups] },
+  };
+};
+
 const createOperator = defineRoute("createOperator", "post /admin/v1/operators", {
   summary: "Create an operator",
   description:
@@ -69,8 +79,10 @@ const listOperators = defineRoute("listOperators", "get /admin/v1/operators", {
   access: viewer,
   query: z.strictObject(pageQuery),
   responses: { 200: { description: "A page of operators, without their tokens", schema: pageOf(Operator) } },
-  handle: async ({ sendRequest }, { query }) =>
-    pageReply(await sendRequest(ListOperators, { page: pageRequest(query) })),
+  handle: async (deps, { query }) => {
+    const { data, ...page } = await deps.sendRequest(ListOperators, { page: pageRequest(query) });
+    return pageReply({ ...page, data: data.map((operator) => shown(deps, operator)) });
+  },
 });
 
 const getOperator = defineRoute("getOperator", "get /admin/v1/operators/{id}", {
@@ -78,7 +90,7 @@ const getOperator = defineRoute("getOperator", "get /admin/v1/operators/{id}", {
   access: viewer,
   params: { id: operatorParam },
   responses: { 200: { description: "The operator", schema: OneOperator } },
-  handle: async ({ sendRequest }, { params }) => ok(await sendRequest(GetOperator, { operatorId: params.id })),
+  handle: async (deps, { params }) => ok(shown(deps, await deps.sendRequest(GetOperator, { operatorId: params.id }))),
 });
 
 const changeOperator = defineRoute("changeOperator", "patch /admin/v1/operators/{id}", {
@@ -88,9 +100,9 @@ const changeOperator = defineRoute("changeOperator", "patch /admin/v1/operators/
   params: { id: operatorParam },
   body: ChangeOperator,
   responses: { 200: { description: "The changed operator", schema: OneOperator } },
-  handle: async ({ sendRequest, projects }, { params, body: { operator } }) => {
-    await checkGrants(projects, operator.projects);
-    return ok(await sendRequest(ChangeOperatorRequest, { operatorId: params.id, ...operator }));
+  handle: async (deps, { params, body: { operator } }) => {
+    await checkGrants(deps.projects, operator.projects);
+    return ok(shown(deps, await deps.sendRequest(ChangeOperatorRequest, { operatorId: params.id, ...operator })));
   },
 });
 

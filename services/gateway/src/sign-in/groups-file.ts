@@ -42,6 +42,9 @@ export const createGroupsFile = (path: string | undefined, log: Logger) => {
       },
     );
   };
+  /** Adds the rights of groups to an operator's own. */
+  const rightsOf = (own: Rights, names: readonly string[] = []): Rights =>
+    names.reduce((rights, name) => (Object.hasOwn(groups, name) ? union(rights, groups[name] as Rights) : rights), own);
   return {
     /** Whether a file decides who may sign in. */
     exists: path !== undefined,
@@ -60,11 +63,13 @@ export const createGroupsFile = (path: string | undefined, log: Logger) => {
     },
     /** Those of the names that the file has. */
     known: (names: readonly string[]): string[] => [...new Set(names)].filter((name) => Object.hasOwn(groups, name)),
-    /** Adds the rights of groups to an operator's own. */
-    rightsOf: (own: Rights, names: readonly string[] = []): Rights =>
-      names.reduce(
-        (rights, name) => (Object.hasOwn(groups, name) ? union(rights, groups[name] as Rights) : rights),
-        own,
-      ),
+    rightsOf,
+    /** The same, with the groups that the role comes from; none if it is the operator's own. */
+    effectiveOf: (own: Rights, names: readonly string[] = []): Rights & { readonly groups: readonly string[] } => {
+      const rights = rightsOf(own, names);
+      const { role } = rights;
+      const from = role === own.role ? [] : names.filter((name) => Object.hasOwn(groups, name));
+      return { ...rights, groups: from.filter((name) => groups[name]?.role === role) };
+    },
   };
 };

@@ -97,16 +97,23 @@ export default function Operators() {
         {
           title: "Role",
           cell: (row) => (
-            <Select
-              size="xs"
-              w={104}
-              aria-label={`Role: ${row.name}`}
-              data={knownValues.role}
-              value={row.role}
-              allowDeselect={false}
-              disabled={!may}
-              onChange={(next) => change(() => admin.operators.update(row.id, { role: next as Role }))}
-            />
+            <>
+              <Select
+                size="xs"
+                w={104}
+                aria-label={`Role: ${row.name}`}
+                data={knownValues.role}
+                value={row.role}
+                allowDeselect={false}
+                disabled={!may}
+                onChange={(next) => change(() => admin.operators.update(row.id, { role: next as Role }))}
+              />
+              {row.effective && row.effective.groups.length > 0 && (
+                <Text component="div" size="xs" c="dimmed">
+                  {`${row.effective.role} by group ${row.effective.groups.join(", ")}`}
+                </Text>
+              )}
+            </>
           ),
         },
         { title: "Projects", right: true, cell: (row) => <Grants row={row} may={may} refresh={refresh} /> },

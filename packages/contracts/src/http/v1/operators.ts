@@ -65,6 +65,17 @@ export const Operator = named("Operator", {
         "Groups of the groups file at the last sign-in; their roles are added. Absent: never signed in by the identity provider",
       examples: [["shop-team"]],
     }),
+  effective: z
+    .strictObject({
+      role: OperatorRole,
+      projects: z.array(ProjectGrant),
+      groups: z.array(z.string()).meta({
+        description: "The groups that `role` comes from; empty: it is the operator's own",
+        examples: [["herald-admins"]],
+      }),
+    })
+    .optional()
+    .meta({ description: "What the operator may do: `role` and `projects` together with those of its groups" }),
   created_at: z.iso.datetime(),
   rotated_at: z.iso.datetime().optional().meta({ description: "When its token was last replaced; absent: never" }),
   signed_out_at: z.iso
