@@ -1,7 +1,7 @@
 import { eventually } from "@herald/testing";
 import type { BrowserContext, Frame, Page } from "playwright-core";
 import type { System } from "../harness/system.ts";
-import type { Status } from "./person.ts";
+import type { Status } from "./browser-globals.ts";
 
 /** A page of the example site that only has the kit. Its clock can be moved. */
 export type BarePage = {

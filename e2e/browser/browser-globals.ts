@@ -40,3 +40,14 @@ export type PageScope = {
   readonly atob: (text: string) => string;
   readonly indexedDB: { deleteDatabase(name: string): { onsuccess: (() => void) | null } };
 };
+
+/** The status of the kit, which the example site shows. */
+export type Status = {
+  permission: string;
+  subscribed: boolean;
+  device: string;
+  user: string | null;
+  topics: string[];
+  pending: boolean;
+  problem: { slug: string } | null;
+};

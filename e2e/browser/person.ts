@@ -7,19 +7,8 @@ import { type Content, type Project, projectClient } from "../harness/project.ts
 import { payloadOf } from "../harness/simulators.ts";
 import { logOnFailure, type System } from "../harness/system.ts";
 import { type Browser, startBrowser } from "./browser.ts";
-import type { Shown, WorkerScope } from "./browser-globals.ts";
+import type { Shown, Status, WorkerScope } from "./browser-globals.ts";
 import { test } from "./shared-system.ts";
-
-/** The status that the example site shows. */
-export type Status = {
-  permission: string;
-  subscribed: boolean;
-  device: string;
-  user: string | null;
-  topics: string[];
-  pending: boolean;
-  problem: { slug: string } | null;
-};
 
 export const statusOf = async (page: Page): Promise<Status> => JSON.parse((await page.textContent("#status")) || "{}");
 
