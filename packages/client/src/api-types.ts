@@ -17,7 +17,7 @@ export type Device = {
   /** What the app says of its installation. Herald itself reads `current_time_zone` (IANA, such as `Europe/Berlin`; also sent as `time_zone` or `timezone`) and `current_locale` (BCP 47; also sent as `locale` or `language`), and stores them under these names */
   identifiers: Record<string, unknown>;
   status: DeviceStatus;
-  /** Why it is inactive. `unregistered`: its provider rejected the token; `requested`: by a request; `stale`: not seen for the project's `stale_after` */
+  /** Why it is inactive. `unregistered`: its provider says that the token is not in use any more; `token-invalid`: its provider says that it is no token; `endpoint-forbidden`: Herald may never send to its Web Push endpoint; `requested`: by a request; `stale`: not seen for the project's `stale_after` */
   inactive_reason?: InactiveReason;
   topics: string[];
   environment?: ApnsEnvironment;
@@ -44,7 +44,7 @@ export type Provider = Open<"apns" | "fcm" | "webpush">;
 
 export type DeviceStatus = Open<"active" | "inactive">;
 
-export type InactiveReason = Open<"unregistered" | "requested" | "stale">;
+export type InactiveReason = Open<"unregistered" | "token-invalid" | "endpoint-forbidden" | "requested" | "stale">;
 
 export type ApnsEnvironment = Open<"production" | "sandbox">;
 
@@ -211,6 +211,7 @@ export type ExportedDelivery = {
   provider_id?: string;
   /** The device may have received it twice */
   possible_repeat: boolean;
+  /** How often it was sent, at most eight times. Sends that the provider certainly did not process do not count: it could not be reached, was unavailable, or limited its senders */
   attempts: number;
   at: string;
   /** The device was asked to report the arrival; absent: no */
@@ -391,7 +392,7 @@ export type TemplateContent = {
   priority?: Open<"high" | "normal">;
   /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number;
-  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced */
+  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced. The push that arrives last replaces the others, and pushes sent within a second may arrive in any order: send the next one after `io.herald.delivery.accepted.v1` of the one before, or put a version into `data` and let the app drop older ones. Updates of a Live Activity are in order */
   collapse_id?: string;
   /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
   kind?: string;
@@ -522,7 +523,7 @@ export type Notification = {
   priority?: Open<"high" | "normal">;
   /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number;
-  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced */
+  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced. The push that arrives last replaces the others, and pushes sent within a second may arrive in any order: send the next one after `io.herald.delivery.accepted.v1` of the one before, or put a version into `data` and let the app drop older ones. Updates of a Live Activity are in order */
   collapse_id?: string;
   /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
   kind?: string;
@@ -702,6 +703,7 @@ export type Delivery = {
   provider_id?: string;
   /** The device may have received it twice */
   possible_repeat: boolean;
+  /** How often it was sent, at most eight times. Sends that the provider certainly did not process do not count: it could not be reached, was unavailable, or limited its senders */
   attempts: number;
   at: string;
   /** The device was asked to report the arrival; absent: no */
@@ -727,6 +729,7 @@ export type DeviceNotification = {
   provider_id?: string;
   /** The device may have received it twice */
   possible_repeat: boolean;
+  /** How often it was sent, at most eight times. Sends that the provider certainly did not process do not count: it could not be reached, was unavailable, or limited its senders */
   attempts: number;
   at: string;
   /** The device was asked to report the arrival; absent: no */
@@ -777,9 +780,10 @@ export type DeliveryTrace = {
 };
 
 export type DeliveryAttempt = {
+  /** The number of the attempt. Tries that the provider certainly did not process share a number */
   attempt: number;
   at: string;
-  /** `deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails; `delayed`: not sent, because of quiet hours; `sending`: no answer is known yet */
+  /** `deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails, cannot be reached or limits its senders; `delayed`: not sent, because of quiet hours; `sending`: no answer is known yet */
   outcome: Open<
     | "accepted"
     | "failed"
@@ -1165,7 +1169,7 @@ export type ProviderView = {
 };
 
 export type ProviderProblem = {
-  /** One of certificate-untrusted, certificate-name, certificate-expired, tls-refused, no-http2, name-not-found, connection-refused, connection-timeout, not-the-provider, credential-unproven; more may come */
+  /** One of certificate-untrusted, certificate-name, certificate-expired, tls-refused, no-http2, name-not-found, connection-refused, connection-timeout, not-the-provider, proxy-unreachable, proxy-refused, proxy-failed, credential-unproven; more may come */
   reason: string;
   /** The server that was not reached */
   host?: string;
@@ -1454,7 +1458,7 @@ export type SystemStatus = {
   providers: {
     project_id: string;
     provider: Provider;
-    /** `paused`: the provider refuses the credential; `unreachable`: pushes wait, or its circuit breaker is open */
+    /** `paused`: the provider refuses the credential; `unreachable`: a server of the provider cannot be reached, and pushes to it wait */
     state: Open<"paused" | "unreachable">;
     reason: string;
     host?: string;
@@ -1493,6 +1497,8 @@ export type ServiceStatus = {
     }[];
     /** The ids of its keys, by variable. The first one encrypts or signs, the others only read: rotate when every replica lists the new one */
     keys?: Record<string, string[]>;
+    /** Host and port of `HTTPS_PROXY`, if it reaches servers elsewhere through a proxy */
+    proxy?: string;
     /** How long the broker took to store its last report */
     broker_ms?: number;
     /** How long the database took to answer its last ping */
@@ -1674,6 +1680,8 @@ export type EventData = {
       /** SHA-256 in hex */
       token_hash: string;
       at: string;
+      /** Absent: its provider calls the token unregistered */
+      reason?: Open<"token-invalid" | "endpoint-forbidden">;
     }[];
   };
   "io.herald.delivery.delayed.v1": DeliveryEvent & {
@@ -1783,7 +1791,7 @@ export type NewNotification = {
   priority?: "high" | "normal" | undefined;
   /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number | undefined;
-  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced */
+  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced. The push that arrives last replaces the others, and pushes sent within a second may arrive in any order: send the next one after `io.herald.delivery.accepted.v1` of the one before, or put a version into `data` and let the app drop older ones. Updates of a Live Activity are in order */
   collapse_id?: string | undefined;
   /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
   kind?: string | undefined;
@@ -2071,7 +2079,7 @@ export type NewTemplate = {
   priority?: "high" | "normal" | undefined;
   /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number | undefined;
-  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced */
+  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced. The push that arrives last replaces the others, and pushes sent within a second may arrive in any order: send the next one after `io.herald.delivery.accepted.v1` of the one before, or put a version into `data` and let the app drop older ones. Updates of a Live Activity are in order */
   collapse_id?: string | undefined;
   /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
   kind?: string | undefined;

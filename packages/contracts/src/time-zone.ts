@@ -1,6 +1,6 @@
 export const maxTimeZoneLength = 64;
 
-/** The names of IANA without a `/`. Node also knows 28 of ICU's, which mean others than people think: `BST` is the zone of Dhaka. */
+/** The names of IANA without a `/`. Node also knows 25 of ICU's, which mean others than people think: `BST` is the zone of Dhaka. */
 const short = new Set(
   [
     "CET CST6CDT Cuba EET EST EST5EDT Egypt Eire GB GB-Eire GMT GMT+0 GMT-0 GMT0 Greenwich HST Hongkong Iceland Iran Israel Jamaica Japan",
@@ -22,9 +22,9 @@ export const canonicalZone = (name: string): string | undefined => {
   // Node also accepts offsets such as +02:00, which give wrong days for half of the year where clocks change.
   if (!/^[A-Za-z]/.test(name) || name.length > maxTimeZoneLength) return undefined;
   const key = name.toLowerCase();
-  if (key.includes("/") ? notOfIana.test(key) : !short.has(key)) return undefined;
   const known = canonical.get(key);
   if (known !== undefined) return known;
+  if (key.includes("/") ? notOfIana.test(key) : !short.has(key)) return undefined;
   try {
     const { timeZone } = new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions();
     canonical.set(key, timeZone);
