@@ -95,6 +95,15 @@ export async function startMangler(provider: Provider, seed: number) {
       peer.answer(id, 200, JSON.stringify({ access_token: "ya29.mangled", expires_in: 3_600, token_type: "Bearer" }));
       return;
     }
+    if (well && provider === "apns")
+      return peer.headers(
+        id,
+        [
+          [":status", "200"],
+          ["apns-id", "1"],
+        ],
+        true,
+      );
     if (well) {
       peer.answer(id, provider === "webpush" ? 201 : 200, provider === "fcm" ? JSON.stringify(bodies.fcm[0]) : "");
       return;
