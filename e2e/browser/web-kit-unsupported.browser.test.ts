@@ -71,7 +71,10 @@ test.for([
     const status = await call(method);
     const problem = method === "start()" && at === 0 ? null : slug && expect.objectContaining({ slug, retry: true });
     expect(status).toMatchObject({ permission: setting, subscribed: false, problem });
-    expect((await statuses()).slice(at)).toEqual([status]);
+    // A retry of the kit may have added another one.
+    const shown = await statuses();
+    expect(shown.length).toBeGreaterThan(at);
+    expect(shown.at(-1)).toEqual(status);
   }
 });
 
