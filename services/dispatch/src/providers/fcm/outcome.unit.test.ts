@@ -75,6 +75,7 @@ test("a page of Google's front end with a 5xx is a failure of FCM", () => {
     expect(fcmOutcome(answer(status, "<html>"), now, origin)).toEqual({
       kind: "deferred",
       providerReason: `HTTP ${status}`,
+      ...(status === 503 && { unprocessed: true }),
     });
 });
 
