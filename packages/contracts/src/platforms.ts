@@ -86,9 +86,7 @@ export const WebPushKeys = namedBody(
     p256dh: base64url
       .regex(/^[A-Za-z0-9_-]{87}=?$/, "must be a P-256 public key: 65 bytes as base64url")
       .overwrite(withoutPadding),
-    auth: base64url
-      .regex(/^[A-Za-z0-9_-]{22}(==)?$/, "must be 16 bytes as base64url")
-      .overwrite(withoutPadding),
+    auth: base64url.regex(/^[A-Za-z0-9_-]{22}(==)?$/, "must be 16 bytes as base64url").overwrite(withoutPadding),
   },
   {
     examples: [

@@ -230,7 +230,11 @@ describe("a refused credential", () => {
     });
     // The answers to pushes that were in flight decide nothing.
     expect(one.onRefusal(late, "InvalidProviderToken")).toMatchObject({ kind: "doubted" });
-    expect([one.refused(), one.routes.anyBlocked(), one.routes.acquire("other", device)]).toEqual([false, true, start + 5_000]);
+    expect([one.refused(), one.routes.anyBlocked(), one.routes.acquire("other", device)]).toEqual([
+      false,
+      true,
+      start + 5_000,
+    ]);
     expect(one.routes.failureOf("")).toBe("InvalidProviderToken");
     time += 5_000;
     const second = permit(one);

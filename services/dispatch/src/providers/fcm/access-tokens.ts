@@ -63,7 +63,7 @@ export const createAccessTokens = (
     const at = now().getTime();
     if (failure !== undefined && at - failure.at < failurePauseMs) return failure.outcome;
     const granted = await request(at).catch(
-      (error: unknown): Outcome => ({ kind: "deferred", providerReason: shown(`no access token: ${error}`) }),
+      (error: unknown): Outcome => noAccessToken(shown(`no access token: ${error}`)),
     );
     if ("kind" in granted) {
       failure = { outcome: granted, at: now().getTime() };
@@ -111,16 +111,17 @@ const temporary: ReadonlySet<string> = new Set(["internal_failure", "server_erro
 /** Google's longest description has 117 characters. */
 const maxDescriptionLength = 200;
 
+/** Without a token no push is sent, so it uses no attempt. */
+const noAccessToken = (providerReason: string): Outcome => ({ kind: "deferred", unprocessed: true, providerReason });
+
 /** A 4xx with OAuth's `error`, usually 400 or 401, means that Google refuses the key. 408, 429 and any other failure are temporary. */
 const outcomeOfRefusal = (answer: ProviderAnswer, origin: string): Outcome => {
   const { status, body } = answer;
   const { error, error_description: description } = parseObject(body);
   if (!isWord(error))
-    return isFailure(status)
-      ? { kind: "deferred", providerReason: `no access token: HTTP ${status}` }
-      : notTheProvider(answer, origin);
+    return isFailure(status) ? noAccessToken(`no access token: HTTP ${status}`) : notTheProvider(answer, origin);
   const refused = status >= 400 && status < 500 && status !== 408 && status !== 429 && !temporary.has(error);
-  if (!refused) return { kind: "deferred", providerReason: error };
+  if (!refused) return noAccessToken(error);
   const detail = typeof description === "string" ? shown(description, maxDescriptionLength) : "";
   return { kind: "misconfigured", providerReason: error, ...(detail !== "" && { detail }) };
 };

@@ -27,27 +27,30 @@ const verdicts = new Map<number, "accepted" | "unregistered" | "forbidden" | "la
   [410, "unregistered"],
 ]);
 
-/** Asked for by a proxy, a lawful filter or a captive portal, and by no push service. */
-const networkStatuses: ReadonlySet<number> = new Set([407, 451, 511]);
-/** No push service gives a page with these: a filter or a captive portal does, to everyone. */
+/** Only a proxy or a captive portal asks for this, whatever the path. */
+const networkStatuses: ReadonlySet<number> = new Set([407, 511]);
+/** No push service gives a page with these, but a filter or a captive portal does. */
 const pageStatuses: ReadonlySet<number> = new Set([200, 401, 403]);
 
 /**
- * The outcome of an answer that is not the push service's. Push services have no form in common, but none answers with a web page. Where
- * a page may be about the endpoint's path, which a stranger chose, it delays only this device, and never retires it.
+ * The outcome of an answer that is not the push service's. Push services have no form in common, but none answers with a web page. A
+ * stranger chose the endpoint's path, and so perhaps the answer, which therefore delays only this device, and never retires it.
  */
 const foreignOutcome = (answer: ProviderAnswer, origin: string): Outcome | undefined => {
   const { status, headers } = answer;
   const { host } = new URL(origin);
+  if (networkStatuses.has(status)) return notTheProvider(answer, origin);
   const redirected =
     status >= 300 && status < 400 && (URL.parse(headers.location ?? "", origin)?.host ?? host) !== host;
-  if (redirected || networkStatuses.has(status)) return notTheProvider(answer, origin);
-  if (!isWebPage(answer)) return undefined;
-  if (pageStatuses.has(status)) return notTheProvider(answer, origin);
-  const isVerdict = status >= 400 && status < 500 && !laterStatuses.has(status);
+  const page = isWebPage(answer);
+  if (redirected || status === lawfulFilter || (page && pageStatuses.has(status)))
+    return { ...notTheProvider(answer, origin), limit: "device" };
+  if (!page || status < 400 || status >= 500 || laterStatuses.has(status)) return undefined;
+  // Perhaps the push service's own page about this endpoint, so it uses an attempt.
   const { unprocessed: _, ...later } = notTheProvider(answer, origin);
-  return isVerdict ? { ...later, limit: "device" } : undefined;
+  return { ...later, limit: "device" };
 };
+const lawfulFilter = 451;
 /** Answers to wait for: a page with them, as a web server in front of a push service gives it, says the same. */
 const laterStatuses: ReadonlySet<number> = new Set([406, 408, 421, 425, 429]);
 

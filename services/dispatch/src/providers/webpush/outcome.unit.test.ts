@@ -50,19 +50,21 @@ const notTheService = (status: number, more: object) => ({
   ...more,
 });
 
+test.each([407, 511])("%i is from something in between: pushes to the server wait", (status) => {
+  expect(outcome(status)).toEqual(notTheService(status, { unprocessed: true }));
+});
+
 test.each([
   [200, page, {}],
   [200, "", isPage],
   [401, page, {}],
   [403, "", isPage],
-  [407, "", {}],
   [451, "", {}],
-  [511, "", {}],
   [302, "", elsewhere],
   [307, page, elsewhere],
   [308, "", { location: "//portal.example/" }],
-])("%i with %j and %j is not from the push service: the push waits", (status, body, headers) => {
-  expect(outcome(status, body, headers)).toEqual(notTheService(status, { unprocessed: true }));
+])("%i with %j and %j is not from the push service, or about the path: this push waits", (status, body, headers) => {
+  expect(outcome(status, body, headers)).toEqual(notTheService(status, { unprocessed: true, limit: "device" }));
 });
 
 test.each([400, 402, 404, 405, 410, 413, 418])(
