@@ -116,7 +116,8 @@ test("an upload that needs more memory than its project may have is refused, and
   const lines = Array.from({ length: 2_000 }, (_, at) => recipient(`u${at}`));
   const room = createHashMemory({ total: 1_048_576, perProject: 16_384 }).roomOf(project);
   const one = createHashSet(room);
-  for (let at = 0; at < 300; at++) expect(one.add(`u${at}`)).toBe(true);
+  // So few that no table of the set grows, whatever its random key is.
+  for (let at = 0; at < 60; at++) expect(one.add(`u${at}`)).toBe(true);
   expect(one.add("u3")).toBe(false);
   expect(() => createHashSet(room)).not.toThrow();
   expect(() => createHashSet(room)).toThrow("as many lines as they may have at a time");
