@@ -107,7 +107,7 @@ test("what waited for one user is not sent to the next: retried, paused, schedul
   // Until the phone has changed hands: the retry comes at a random time, which may be half a second.
   await system.simulators.script(
     [moving, staying].map(({ token }) => {
-      return { provider: "apns", tokenPrefix: token.slice(0, 12), status: 503, reason: "ServiceUnavailable" };
+      return { provider: "apns", tokenPrefix: token.slice(0, 12), status: 500, reason: "InternalServerError" };
     }),
   );
   const sent = await project.send({ title: "Ann's balance", targets: ["user:ann"] });
@@ -180,7 +180,7 @@ test("erasure leaves no row, even during a broadcast and logins, and old tokens 
   await project.register({ user_id: user, metadata: { name: "of-the-erased" } });
   const kept = await users.phone(project, "stays");
   await system.simulators.script([
-    { provider: "apns", tokenPrefix: mine.token.slice(0, 12), status: 503, reason: "ServiceUnavailable", times: 1 },
+    { provider: "apns", tokenPrefix: mine.token.slice(0, 12), status: 500, reason: "InternalServerError", times: 1 },
   ]);
   const alone = await project.send({ title: "secret-of-the-erased", targets: [`user:${user}`] });
   const both = await project.send({ title: "To both", targets: [`user:${user}`, "user:stays", "user:unknown"] });
@@ -262,7 +262,7 @@ test("erasure finds what was sent to the user's phones, push tokens and lists: t
   const off = { body: { device: { status: "inactive" } } };
   expectStatus(await project.call(`PATCH /devices/${inactive.id}`, off), 200);
   await system.simulators.script([
-    { provider: "apns", tokenPrefix: waiting.token.slice(0, 12), status: 503, reason: "ServiceUnavailable" },
+    { provider: "apns", tokenPrefix: waiting.token.slice(0, 12), status: 500, reason: "InternalServerError" },
   ]);
   let words = 0;
   /** A text of its own for each send, so that what is found says where it comes from. */
