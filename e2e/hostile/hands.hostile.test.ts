@@ -148,7 +148,7 @@ test("what waited for one user is not sent to the next: retried, paused, schedul
   expect(explanation).toContain("given to another user");
   expect((await project.final(scheduled.id, 60_000)).counts).toMatchObject({ devices: 1, accepted: 1 });
   const later = await system.simulators.pushes({ token: moving.token });
-  expect(later.map(({ status }) => status)).toEqual(pushes.map(() => 503));
+  expect(later.map(({ status }) => status)).toEqual(pushes.map(() => 500));
   expect(await users.reached(project, ["user:bob"])).toEqual([moving.id]);
 
   // The provider refuses the credential, so a push to Bob may wait for days. Meanwhile the phone becomes Carl's.
