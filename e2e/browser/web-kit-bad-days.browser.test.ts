@@ -280,7 +280,7 @@ test("after a log-out, shown notifications disappear, later ones are not shown, 
   await token;
   await page.click("#logout");
   await eventually(async () => expect(await kit.person.shown()).toEqual([]));
-  expect(kit.browser.pushService.current()).toBeUndefined();
+  await eventually(async () => expect(kit.browser.pushService.current()).toBeUndefined());
   await kit.browser.deliverText(JSON.stringify(late.pushes[0]?.payload));
   // Without a moment between the two, in which a pending call would reach Herald.
   await page.route("**/api/v1/**", (route) => route.abort());
