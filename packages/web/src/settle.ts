@@ -113,12 +113,13 @@ export const settle = async (
   try {
     await once().catch(async (error: unknown) => {
       const found = problemOf(error);
-      const isUnavailable = found.slug === "push-unavailable";
-      if (isUnavailable) state = await writeState(withoutDevice(state));
+      // Herald keeps refusing such a subscription. A device that it has stays.
+      const isRefused = found.slug === "push-unavailable" || (found.status === 422 && !state.device);
+      if (isRefused) state = await writeState(withoutDevice(state));
       else if (isUnknownDevice(found)) await store({ device: undefined, credential: undefined });
       else throw error;
       await once();
-      if (isUnavailable) throw error;
+      if (isRefused) throw error;
     });
   } catch (error) {
     problem = problemOf(error);

@@ -15,7 +15,7 @@ export const timely = <Value>(
 ): Promise<Value> =>
   new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
-      reject(ownProblem(slug, "no answer of the browser"));
+      reject(ownProblem(slug, "no answer in time"));
       onLate?.();
     }, ms);
     work.then(resolve, reject).finally(() => clearTimeout(timer));

@@ -24,7 +24,7 @@ const matcherOf = (entry: string): IsDirect => {
   const [network = "", prefix] = pattern.split("/");
   if (isIP(network) !== 0) {
     const list = new BlockList();
-    const bits = prefix === undefined ? undefined : Number(prefix);
+    const bits = prefix === undefined ? undefined : Number(prefix || Number.NaN);
     if (bits === undefined) list.addAddress(network, familyOf(network));
     else if (Number.isInteger(bits) && bits >= 0 && bits <= (isIP(network) === 6 ? 128 : 32))
       list.addSubnet(network, bits, familyOf(network));

@@ -37,23 +37,26 @@ const oauthErrors: Readonly<Record<string, readonly [why: string, reason: Reason
 const passing = ["server_error", "temporarily_unavailable"];
 
 /** An OAuth error, from the redirect or from the token endpoint. */
-const ofOauthError = (error: string, description: string): HeraldError => {
+const ofOauthError = (error: string, description: string, status?: number): HeraldError => {
   const said = description === "" ? error : `${error}: ${description}`;
-  if (error === "access_denied")
+  // RFC 6749 has 401 for a client alone. Of a wrong secret, Keycloak says `unauthorized_client`, and others `access_denied`.
+  const name = status === 401 ? "invalid_client" : error;
+  if (name === "access_denied")
     return new HeraldError("sign-in-not-permitted", "sign-in: the identity provider refused this person");
-  if (passing.includes(error)) return providerUnavailable(`cannot sign people in at the moment (${said})`);
+  if (passing.includes(name)) return providerUnavailable(`cannot sign people in at the moment (${said})`);
   // Keycloak and others say `invalid_grant` of both.
-  if (/redirect/i.test(description))
+  if (name !== "invalid_client" && /redirect/i.test(description))
     return providerRefused(
       `does not accept the redirect address <HERALD_GATEWAY_OIDC_URL>/admin/v1/sign-in/callback (${said})`,
       "redirect",
     );
-  if (error === "invalid_grant")
+  if (name === "invalid_grant")
     return new HeraldError(
       "sign-in-expired",
       `sign-in: the code was used before or has expired (${said}); sign in again`,
     );
-  const [why = "refuses the request", reason] = oauthErrors[error] ?? [];
+  const [why = "refuses the request", reason] =
+    (Object.hasOwn(oauthErrors, name) ? oauthErrors[name] : undefined) ?? [];
   return providerRefused(`${why} (${said})`, reason);
 };
 
@@ -74,7 +77,7 @@ const ofToken = (message: string, code: string, claim: string | undefined): Hera
   return tokenInvalid("the identity token is not valid; the gateway's log says why");
 };
 
-type Described = { readonly error?: unknown; readonly error_description?: unknown };
+type Described = { readonly error?: unknown; readonly error_description?: unknown; readonly status?: number };
 
 const text = (value: unknown): string =>
   typeof value === "string" ? cutText(value.replaceAll(/\p{C}/gu, ""), maxDescription) : "";
@@ -82,9 +85,9 @@ const text = (value: unknown): string =>
 /** A refusal whose reason is in the body beside a challenge, as RFC 6749 has it for a wrong client secret. */
 const bodyOf = async (response: Response): Promise<Described> => {
   try {
-    return (await response.clone().json()) as Described;
+    return { ...((await response.clone().json()) as Described | null), status: response.status };
   } catch {
-    return {};
+    return { status: response.status };
   }
 };
 
@@ -105,7 +108,7 @@ export const signInFailureOf = async (error: unknown, log: Logger): Promise<Hera
   const oauth = await said();
   if (oauth) {
     const [name, description] = [text(oauth.error), text(oauth.error_description)];
-    const failure = ofOauthError(name, description);
+    const failure = ofOauthError(name, description, oauth.status);
     log.warn({ error: name, description, failure: failure.message }, "the identity provider refused a sign-in");
     return failure;
   }

@@ -105,6 +105,13 @@ test.for<[what: string, name: string, says: RegExp, logs: RegExp, answers: Answe
     refuses(400, { error: "invalid_grant", error_description: "Incorrect redirect_uri" }),
   ],
   [
+    "a wrong secret, as Keycloak names it",
+    "identity-provider-refused.client",
+    /CLIENT_SECRET/,
+    /unauthorized_client/,
+    refuses(401, { error: "unauthorized_client" }),
+  ],
+  [
     "a client without the flow",
     "identity-provider-refused.flow",
     /code flow/,
@@ -170,6 +177,8 @@ test.for([
   ["unsupported_response_type", "identity-provider-refused.flow"],
   ["temporarily_unavailable", "identity-provider-unavailable"],
   ["login_required", "identity-provider-refused"],
+  ["constructor", "identity-provider-refused"],
+  ["__proto__", "identity-provider-refused"],
 ])("the provider leads back with %s", async ([error, name]) => {
   const failure = await failureOf(`error=${error}&state=s&error_description=said%1B`);
   expect(signInFailureName(failure)).toBe(name);

@@ -64,7 +64,7 @@ const unwrapped = (value: unknown): unknown => {
   const keys = Object.keys(value);
   const [key = ""] = keys;
   if (keys.length > maxTypeKeys) return value;
-  if (key.startsWith("$") && Object.hasOwn(ofMongo, key)) return ofMongo[key]?.(value[key], value);
+  if (keys.every((one) => one.startsWith("$")) && Object.hasOwn(ofMongo, key)) return ofMongo[key]?.(value[key], value);
   const type = value.__type;
   return typeof type === "string" && Object.hasOwn(ofParse, type) ? ofParse[type]?.(type, value) : value;
 };
