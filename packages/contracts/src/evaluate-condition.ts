@@ -50,15 +50,35 @@ const orderOf = (actual: Literal, { field, value, version }: Compare): number | 
 };
 
 /** Compares as text, but a time zone or locale by what it means. */
-const isSame = (field: ConditionField, actual: Literal, value: Literal): boolean => {
+const isSame = (clause: Equality, actual: Literal): boolean => {
+  const { field } = clause;
+  const values = "values" in clause ? clause.values : [clause.value];
   if (!("path" in field) || field.of !== "identifiers" || !isComparedByMeaning(field.path))
-    return String(actual) === String(value);
-  const asked = askedIdentifier(field.path, String(value));
-  return asked !== undefined && identifierMeanings(field.path, actual).includes(asked);
+    return values.some((value) => String(actual) === String(value));
+  return meaningsOf(field.path, actual).some((meaning) => askedBy(clause, field.path, values).has(meaning));
+};
+
+type Equality = Extract<Condition, { readonly kind: "compare" | "one-of" }>;
+
+/** What the values of a clause ask for. Read once: a condition is evaluated for each of millions of devices. */
+const asked = new WeakMap<Equality, ReadonlySet<string>>();
+const askedBy = (clause: Equality, path: string, values: readonly Literal[]): ReadonlySet<string> => {
+  const known = asked.get(clause);
+  if (known) return known;
+  const found = new Set(values.flatMap((value) => askedIdentifier(path, String(value)) ?? []));
+  asked.set(clause, found);
+  return found;
+};
+
+/** The last device's: up to 200 clauses ask for the same. */
+let last = { path: "", value: "" as Literal, meanings: [] as readonly string[] };
+const meaningsOf = (path: string, value: Literal): readonly string[] => {
+  if (last.path !== path || last.value !== value) last = { path, value, meanings: identifierMeanings(path, value) };
+  return last.meanings;
 };
 
 const isEqual = (actual: Literal, compare: Compare): boolean =>
-  compare.version === undefined ? isSame(compare.field, actual, compare.value) : orderOf(actual, compare) === 0;
+  compare.version === undefined ? isSame(compare, actual) : orderOf(actual, compare) === 0;
 
 const holds = (actual: Literal | undefined, compare: Compare): boolean => {
   const { operator } = compare;
@@ -100,7 +120,7 @@ export const fulfils = (condition: Condition, subject: Subject): boolean => {
       return "path" in condition ? subject.exists(condition.of, condition.path) : subject.app !== undefined;
     case "one-of": {
       const found = actual(condition.field);
-      return found !== undefined && condition.values.some((value) => isSame(condition.field, found, value));
+      return found !== undefined && isSame(condition, found);
     }
   }
 };

@@ -50,15 +50,18 @@ const subtagsOf = (text: string): string[] | undefined => {
     if (named !== undefined) script = named;
     else if (/^[A-Za-z]{4}$/.test(subtag)) script = subtag;
     else if (/^(?:[A-Za-z]{2}|\d{3})$/.test(subtag)) region ??= subtag;
-    // `zh-cmn` and `zh-yue`, forms of RFC 4646. The language itself is the last part.
-    else if (/^[A-Za-z]{3}$/.test(subtag) && at < maxExtendedParts) language = subtag;
-    else if (/^(?:[A-Za-z0-9]{5,}|\d[A-Za-z0-9]{3})$/.test(subtag) && subtag.toUpperCase() !== "POSIX")
+    // `zh-cmn` and `zh-yue`, forms of RFC 4646. The language itself is the last part. `en-USA` and `en-GB-oed` are English.
+    else if (/^[A-Za-z]{3}$/.test(subtag) && at < maxExtendedParts && extended.has(first.toLowerCase())) {
+      if (script === undefined && region === undefined) language = subtag;
+    } else if (/^(?:[A-Za-z0-9]{5,}|\d[A-Za-z0-9]{3})$/.test(subtag) && subtag.toUpperCase() !== "POSIX")
       variants.push(subtag);
   }
   return [language, script ?? "", region ?? "", ...variants].filter((subtag) => subtag !== "");
 };
 
 const maxExtendedParts = 3;
+/** The languages that have extended parts: the prefixes of `extlang` in IANA's registry. */
+const extended = new Set("ar kok lv ms sgn sw uz zh".split(" "));
 
 /** Languages of which nearly all texts have the name of another one. */
 const commonNames: Readonly<Record<string, string>> = { nb: "no" };

@@ -13,8 +13,12 @@ export const VapidPublicKey = z
   });
 
 const domain = /^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]([a-z0-9-]*[a-z0-9])$/i;
-/** Ends of names that no one on the Internet has: RFC 2606, 6761, 6762 and 8375, those that ICANN never gives away, and routers' own. */
-const privateNames = /\.(arpa|corp|example|home|internal|invalid|lan|local|localdomain|localhost|onion|test)$/i;
+/**
+ * Names below these are never public: RFC 2606, 6761, 6762, 7686, 8375 and 9476, those that ICANN never gives away, and routers' own. Not
+ * `example` and `test`, because documents and tests have them.
+ */
+export const neverPublicName =
+  /\.(alt|arpa|corp|home|internal|intranet|invalid|lan|local|localdomain|localhost|onion|private)$/i;
 
 /** Whom push services may contact about the pushes of a VAPID key: the host of the address or URL. */
 const contactHost = (subject: string): string | undefined => {
@@ -33,7 +37,7 @@ export const VapidSubject = z
   .max(320, "must be at most 320 characters")
   .refine((subject) => {
     const host = contactHost(subject);
-    return host !== undefined && domain.test(host) && !privateNames.test(host);
+    return host !== undefined && domain.test(host) && !neverPublicName.test(host) && !/\.(example|test)$/i.test(host);
   }, "must be one address such as mailto:push@example.com, or one https: URL, of whom to contact: without spaces and brackets, and with a host of the Internet, not one such as `localhost` or one that ends with `.local` or `.invalid`, which Apple refuses")
   .meta({
     pattern: "^(mailto:[^\\s<>,:]+@[^\\s<>,:]+\\.[^\\s<>,:]+|https:\\/\\/[^\\s<>]+\\.[^\\s<>]+)$",

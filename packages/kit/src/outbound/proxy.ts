@@ -1,4 +1,5 @@
 import type { LookupFunction, Socket } from "node:net";
+import { neverPublicName } from "@herald/contracts";
 import { parseNoProxy } from "./no-proxy.ts";
 import { openTunnel, type ProxyAccess, ProxyError } from "./proxy-tunnel.ts";
 import { notPublicText } from "./public-endpoint.ts";
@@ -26,9 +27,6 @@ type ProxySettings = {
 /** A proxy answers after one round trip to the server. Less than the time that a test push waits. */
 const dialMs = 3_000;
 
-/** Names that only the resolver of a network knows: RFC 6761, 6762 and 8375, `.internal`, and what networks use besides. */
-const innerName = /(?:^|\.)(?:localhost|local|internal|home\.arpa|lan|intranet|corp|home|private)$/;
-
 /** Host and port of a configuration's proxy, without user and password. */
 export const proxyAddressOf = ({ HTTPS_PROXY }: Pick<ProxySettings, "HTTPS_PROXY">): string | undefined =>
   HTTPS_PROXY === undefined ? undefined : new URL(HTTPS_PROXY).host;
@@ -42,7 +40,7 @@ export const createOutboundProxy = (settings: ProxySettings): OutboundProxy | un
 
   const targetOf = async (host: string, lookup: LookupFunction): Promise<string> => {
     if (!settings.HERALD_PROXY_RESOLVES) return addressOf(host, lookup);
-    if (innerName.test(host)) throw new Error(notPublicText);
+    if (neverPublicName.test(host)) throw new Error(notPublicText);
     return host;
   };
 

@@ -1,15 +1,10 @@
 import { type LookupAddress, type LookupAllOptions, lookup as systemLookup } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
+import { neverPublicName } from "@herald/contracts";
 
 export type CheckedEndpoint =
   | { readonly ok: true; readonly origin: string; readonly hostname: string; readonly path: string }
   | { readonly ok: false; readonly problem: string };
-
-/**
- * No name below these is public (RFC 6761, 6762, 7686, 8375, 9476; ICANN reserved `internal`). `example` and `test` are not here, because
- * documents and tests have them.
- */
-const neverPublic = /\.(?:alt|home\.arpa|internal|local|localhost|onion)$/;
 
 /**
  * Checks that Herald may call a URL from an untrusted source: https on port 443 to a full host name, or any URL of `exemptOrigin` without a
@@ -29,7 +24,8 @@ export function checkPublicEndpoint(endpoint: string, exemptOrigin?: string): Ch
     return { ok: false, problem: "the endpoint's host is an address" };
   if (!/^(?!-)[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(hostname))
     return { ok: false, problem: "the endpoint's host is not a full name" };
-  if (neverPublic.test(hostname)) return { ok: false, problem: "the endpoint's host has a name that is never public" };
+  if (neverPublicName.test(hostname))
+    return { ok: false, problem: "the endpoint's host has a name that is never public" };
   return { ok: true, origin, hostname, path };
 }
 

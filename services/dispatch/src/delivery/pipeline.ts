@@ -43,6 +43,8 @@ export const createPipeline = (deps: PipelineDeps) => {
     for (const outcome of outcomes) {
       if (!outcome || !(outcome.kind === "accepted" || outcome.kind === "unregistered" || outcome.kind === "rejected"))
         continue;
+      // Of Herald itself: no environment or credential changes it.
+      if (outcome.kind === "rejected" && outcome.notSent) continue;
       verdicts.judged++;
       if (isTokenVerdict(outcome)) verdicts.unregistered++;
     }

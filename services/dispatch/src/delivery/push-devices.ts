@@ -68,8 +68,11 @@ export const pushDevices = async (
     try {
       outcomes[index] = outcome;
       onOutcome(channel, permit, device, outcome, now);
-      if (index === tried) resumed = acceptsCredential(outcome) ? channel : undefined;
-      else if (outcome.kind === "misconfigured") onRefusal(channel, permit, index, outcome);
+      if (index === tried) {
+        resumed = acceptsCredential(outcome) ? channel : undefined;
+        // In this process, the credential may be in doubt since before another one stored the pause.
+        if (channel.isSecond(permit)) channel.onSecondAnswer(outcome.kind === "misconfigured" ? undefined : outcome);
+      } else if (outcome.kind === "misconfigured") onRefusal(channel, permit, index, outcome);
       else if (channel.isSecond(permit)) channel.onSecondAnswer(outcome);
       channel.release(1);
       pending.end();
@@ -159,8 +162,11 @@ export const pushDevices = async (
     stop = { kind: "paused" };
     break;
   }
-  if (trial && tried === undefined) pool.trials.giveBack(trial);
   await pending.done();
+  if (trial && !isTrial(tried === undefined ? undefined : outcomes[tried])) {
+    pool.trials.giveBack(trial);
+    nextTrialAt = now();
+  }
   return {
     /** By device. Undefined when no push was sent: `blocked` or `stop` says why. */
     outcomes,
@@ -314,6 +320,10 @@ export const blockedUntil = (
   const own = ownWait(device);
   return own > at ? Math.max(own, blocked ?? 0) : blocked;
 };
+
+/** Whether a push that was tried for a paused provider says something. Who registers a device may make its push say nothing. */
+const isTrial = (outcome: Outcome | undefined): boolean =>
+  outcome !== undefined && !(outcome.kind === "rejected" && (outcome.notSent || outcome.tokenMismatch));
 
 /** `since`: when the first of the two pushes was refused. */
 type Refused = { readonly channel: Channel; readonly providerReason: string; readonly since: Date };

@@ -222,7 +222,8 @@ const noAnswer: { readonly retryAfterMs?: undefined; readonly unprocessed?: unde
 /** Since when, and why, an outcome retires its device. Undefined: it does not. */
 const retiredBy = (run: BatchRun, device: Sendable, outcome: Outcome) => {
   // FCM does not say whether it means the device or the activity's token.
-  if (run.keepDevices || device.liveToken !== undefined || !isTokenVerdict(outcome)) return undefined;
+  const certain = outcome.kind === "rejected" && outcome.notSent;
+  if ((run.keepDevices && !certain) || device.liveToken !== undefined || !isTokenVerdict(outcome)) return undefined;
   const at = (outcome.kind === "unregistered" ? outcome.at : undefined) ?? run.startedAt;
   // A verdict from before the device's last registration does not apply to its current token.
   if (at.getTime() <= device.tokenAt) return undefined;

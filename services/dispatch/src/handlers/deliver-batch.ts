@@ -109,6 +109,7 @@ export const deliverDue = (deps: DueDeps) => {
       const run = await deliveries.claimDue(projectId, id, claim, now());
       if (run) await pipeline.deliver(await judgeAgain(deps, run, found), signal, found?.moved);
     } finally {
+      deps.pool.trials.leave(projectId, servingProvider(row), id);
       leave();
     }
   };

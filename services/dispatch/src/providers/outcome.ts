@@ -127,7 +127,8 @@ export function outcomeOfStatus(status: number, providerReason: string, retryAft
   if (status === 401 || status === 403) return { kind: "misconfigured", providerReason };
   if (status === 413) return { kind: "rejected", reason: "payload-too-large", providerReason };
   if (status === 429) return { kind: "deferred", retryAfterMs, limit: "sender", unprocessed: true, providerReason };
-  const later = status === 408 || status === 421 || status === 425;
+  // 407: of a proxy.
+  const later = status === 407 || status === 408 || status === 421 || status === 425;
   if (status >= 400 && status < 500 && !later) return { kind: "rejected", reason: "provider-rejected", providerReason };
   // 3xx: a redirect by a proxy, which says nothing about the message and is not followed.
   if (status >= 300 && status < 600)

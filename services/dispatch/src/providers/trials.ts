@@ -46,14 +46,25 @@ export const createTrials = <Channel extends Pick<CredentialDocument, "projectId
   return {
     /** For a row of a paused provider whose next trial is `due`: until when it waits, or undefined when it may be sent. */
     waitOf: async (projectId: ProjectId, provider: Provider, due: Date | undefined, owner: string) => {
-      const known = usable(keyOf(projectId, provider));
-      if (known) return known.owner === owner ? undefined : pauseCheckAt(now(), known.nextAt);
+      const key = keyOf(projectId, provider);
+      const known = usable(key);
+      // Its owner may give it back.
+      if (known?.owner !== undefined && known.owner !== owner) return pauseCheckAt(now(), now());
+      if (known) {
+        claimed.set(key, { ...known, owner });
+        return undefined;
+      }
       if (due === undefined || due > now()) return pauseCheckAt(now(), due);
       const result = await claim(projectId, provider);
       if (result === undefined) return undefined;
       if (!("channel" in result)) return pauseCheckAt(now(), result.nextTrialAt);
-      claimed.set(keyOf(projectId, provider), { ...result, owner });
+      claimed.set(key, { ...result, owner });
       return undefined;
+    },
+    /** A row is done. If it did not use the trial that was claimed for it, another may. */
+    leave: (projectId: ProjectId, provider: Provider, owner: string): void => {
+      const known = claimed.get(keyOf(projectId, provider));
+      if (known?.owner === owner) claimed.set(keyOf(projectId, provider), { ...known, owner: undefined });
     },
     /** The trial for a push that is about to be sent. Undefined when none is due, or another push has it. */
     take: async (

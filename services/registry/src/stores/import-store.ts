@@ -142,16 +142,18 @@ export const createImportStore = (db: Db, counts: Counts) => {
           { hint: indexName(ofImport.list), limit: importLimits.errors },
         );
         // A file may have more addresses of email than devices; its other errors must have room.
-        const ofDevices = problems.filter(
-          ({ code }) => kept < importLimits.unsupportedErrors || code !== unsupportedPlatform,
-        );
-        const rows = ofDevices.slice(0, importLimits.errors - kept).map((problem, index) => ({
-          ...problem,
-          _id: `${keyOf(importId, problem.line)}/${String(index).padStart(4, "0")}`,
-          projectId,
-          importId,
-          at,
-        }));
+        let room = Math.max(0, importLimits.unsupportedErrors - kept);
+        // Numbered before any is left out: a repeat, which finds more kept, writes the same ids.
+        const rows = problems
+          .map((problem, index) => ({
+            ...problem,
+            _id: `${keyOf(importId, problem.line)}/${String(index).padStart(4, "0")}`,
+            projectId,
+            importId,
+            at,
+          }))
+          .filter(({ code }) => code !== unsupportedPlatform || room-- > 0)
+          .slice(0, importLimits.errors - kept);
         // In parts: the database driver serialises the rows of one insert without letting other work run.
         for (let from = 0; from < rows.length; from += errorsAtATime)
           await insertMissing(errors, rows.slice(from, from + errorsAtATime));

@@ -10,6 +10,7 @@ import { tagFields } from "../../tags.ts";
 import { TemplateVersion } from "../../template-version.ts";
 import { Ttl, timeFields } from "./local-time.ts";
 import { notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
+import { withFcmNames } from "./payload-rules.ts";
 import { boundedText, imageUrl, presentationFields } from "./presentation-fields.ts";
 import { ButtonTitles, receiptFields } from "./receipt-fields.ts";
 
@@ -33,9 +34,14 @@ const Image = imageUrl.meta({
   examples: ["https://example.com/parcel.jpg"],
 });
 
-const override = (description: string, example: Record<string, unknown>) =>
+const override = (
+  description: string,
+  example: Record<string, unknown>,
+  named: (value: Record<string, unknown>) => Record<string, unknown> = (value) => value,
+) =>
   z
     .record(z.string(), z.unknown(), { error: "must be a JSON object" })
+    .overwrite(named)
     .optional()
     .meta({ description, examples: [example] });
 
@@ -168,6 +174,7 @@ export const content = {
   android: override(
     "Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Fields that FCM's HTTP v1 API does not have or would refuse are refused, and so are its target and `android.data`, which would replace Herald's values. Android alone",
     { android: { notification: { color: "#3366ff" } } },
+    withFcmNames,
   ),
   web: override(
     "Merged over the JSON that the service worker gets (JSON Merge Patch). Herald's own `notification_id`, `project_id`, `token`, `receipt`, `buttons` and `web_push` are reserved. Web alone",

@@ -127,6 +127,26 @@ const fcmMessage = fields({
   fcm_options: fields(options),
 });
 
+/** Objects of FCM's message whose names are FCM's own. */
+const ownObjects: ReadonlySet<string> = new Set(["android", "notification", "light_settings", "fcm_options"]);
+/** Objects in which only `fcm_options` is renamed, as the rest is the sender's or has one word. */
+const platformObjects: ReadonlySet<string> = new Set(["webpush", "apns"]);
+
+/** FCM reads both spellings of protobuf's JSON, `channelId` and `channel_id`, but not one field twice: Herald has the second. */
+export const withFcmNames = (message: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(message).map(([name, value]) => {
+      const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+      const key = Object.hasOwn(message, snake) ? name : snake;
+      if (!isObject(value)) return [key, value];
+      if (ownObjects.has(key)) return [key, withFcmNames(value)];
+      if (!platformObjects.has(key)) return [key, value];
+      // A browser's notification has names such as `requireInteraction`.
+      const { notification, ...rest } = value;
+      return [key, { ...withFcmNames(rest), ...(notification !== undefined && { notification }) }];
+    }),
+  );
+
 const messageProblems = (message: unknown): PathProblem[] => {
   if (!isObject(message)) return [];
   return [

@@ -73,7 +73,7 @@ describe("what FCM refuses is refused with the key's path:", () => {
     ["android.notification", { android: { notification: "x" } }],
     ["android.notification.title", { android: { notification: { title: 1 } } }],
     ["android.notificaton", { android: { notificaton: {} } }],
-    ["android.android.channelId", android({ channelId: "x" })],
+    ["android.android.channel_id", android({ channelId: "x" })],
     ["android.android", { android: { android: [] } }],
     ["android.android.ttl", android({ ttl: 3600 })],
     ["android.android.ttl", android({ ttl: "1h" })],
@@ -92,7 +92,9 @@ describe("what FCM refuses is refused with the key's path:", () => {
       "android.android.notification.light_settings.light_on_duration",
       android({ notification: { light_settings: { color: {}, light_on_duration: 1 } } }),
     ],
-    ["android.android.notification.channelId", android({ notification: { channelId: "x" } })],
+    ["android.android.notification.channel", android({ notification: { channel: "x" } })],
+    // One field in both spellings, of which FCM would refuse the second.
+    ["android.android.notification.channelId", android({ notification: { channelId: "x", channel_id: "y" } })],
     ["android.fcm_options.analytics_label", { android: { fcm_options: { analytics_label: "spring 2030" } } }],
     ["android.android.fcm_options.analytics_label", android({ fcm_options: { analytics_label: "x".repeat(51) } })],
     ["android.webpush.headers.TTL", { android: { webpush: { headers: { TTL: 60 } } } }],
@@ -135,4 +137,23 @@ describe("what Herald would write over is reserved:", () => {
   ])("data.%s beside the field of the notification", (name, fields) =>
     expect(problemsOf(fields)).toEqual([expect.stringMatching(`^data\\.${name}: is set by .* too`)]),
   );
+});
+
+test("a field of FCM's message may have either spelling of protobuf's JSON, and is stored in one", () => {
+  const own = { myKey: "1" };
+  const sent = {
+    data: own,
+    fcmOptions: { analyticsLabel: "spring" },
+    android: { collapseKey: "c", notification: { channelId: "news", notificationPriority: "PRIORITY_HIGH" } },
+    webpush: { notification: { requireInteraction: true }, fcmOptions: { link: "https://example.com/" } },
+  };
+  const { data } = SendNotification.safeParse({ notification: { title: "Hello", targets: ["all"], android: sent } });
+  expect(data?.notification).toMatchObject({
+    android: {
+      data: own,
+      fcm_options: { analytics_label: "spring" },
+      android: { collapse_key: "c", notification: { channel_id: "news", notification_priority: "PRIORITY_HIGH" } },
+      webpush: { notification: { requireInteraction: true }, fcm_options: { link: "https://example.com/" } },
+    },
+  });
 });

@@ -187,7 +187,9 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     // A key or certificate may be valid for one environment only, so this says nothing about the token.
     if (second.kind === "misconfigured") return outcome;
     if (isBadToken(second)) return { ...second, badToken: true };
-    return second.kind === "deferred" || second.kind === "unknown" ? { ...second, elsewhere: true } : second;
+    if (second.kind === "unknown") return { ...second, elsewhere: true };
+    // The device's own host has processed the push, so it uses an attempt.
+    return second.kind === "deferred" ? { ...second, unprocessed: undefined, elsewhere: true } : second;
   }
 
   return {

@@ -4,6 +4,7 @@ import {
   acceptedOutcome,
   isFailure,
   isUnprocessed,
+  isWord,
   notTheProvider,
   type Outcome,
   outcomeOfStatus,
@@ -59,8 +60,9 @@ export function fcmOutcome(answer: ProviderAnswer, now: Date, origin: string): O
   const parsed = parseObject(body);
   if (status === 200 && typeof parsed.name === "string") return acceptedAs(parsed.name);
   // Every error of FCM is JSON with `error`; where it fails, Google's front end may give a page.
-  if (status === 200 || !(isObject(parsed.error) || isFailure(status))) return notTheProvider(answer, origin);
   const error = errorOf(parsed.error);
+  const isGoogles = isWord(error.word) || (isObject(parsed.error) && parsed.error.code === status);
+  if (status === 200 || !(isGoogles || isFailure(status))) return notTheProvider(answer, origin);
   const providerReason = wordOr(error.word, status);
   const pause = parseRetryAfter(headers["retry-after"], now) ?? (status === 429 ? quotaPauseMs : undefined);
   switch (verdicts.get(`${status} ${providerReason}`)) {

@@ -187,7 +187,7 @@ test("is not misled by fields that are no text", () => {
     { "@type": trap, errorCode: trap },
     { "@type": "google.rpc.BadRequest", fieldViolations: [trap, null] },
   ];
-  const error = { status: trap, message: trap, details };
+  const error = { code: 400, status: trap, message: trap, details };
   expect(fcmOutcome(answer(400, { error }), now, origin)).toMatchObject({
     kind: "rejected",
     providerReason: "HTTP 400",

@@ -74,6 +74,9 @@ export function webPushOutcome(answer: ProviderAnswer, now: Date, origin: string
   if (verdict === "later")
     return { kind: "deferred", retryAfterMs: pause, limit: "sender", unprocessed: true, providerReason };
   const outcome = outcomeOfStatus(status, providerReason, pause);
+  // Apple documents it as about one subscription.
+  if (outcome.kind === "deferred" && providerReason === "TooManyRequests" && pause === undefined)
+    return { ...outcome, limit: "device" };
   // Who registers a device chooses its path on the server, so an answer is about the device. ntfy, for one, answers 507 for a topic
   // without a subscriber.
   if (outcome.kind === "deferred" || outcome.kind === "unknown") return { limit: "device", ...outcome };
