@@ -94,7 +94,7 @@ test.each([
   // The handshake that finds out the protocol, and the sockets of the requests.
   expect(proxy.asked.length).toBeLessThanOrEqual(17);
   await close();
-  await vi.waitFor(() => expect(proxy.tunnels()).toBe(0));
+  await vi.waitFor(() => expect(proxy.tunnels()).toBe(0), { timeout: 20_000 });
 });
 
 test("a proxy that refuses later is the reason, and what was not sent is safe to send again", async () => {
@@ -118,10 +118,10 @@ test("closing while the proxy is silent leaves no connection to it", async () =>
   expect(await push()).toMatchObject({ kind: "answered" });
   silent = true;
   const sent = Promise.all([push(), push(), push()]);
-  await vi.waitFor(() => expect(proxy.asked.length).toBeGreaterThanOrEqual(3));
+  await vi.waitFor(() => expect(proxy.asked.length).toBeGreaterThanOrEqual(3), { timeout: 20_000 });
   await close();
   for (const { kind } of await sent) expect(["answered", "unprocessed"]).toContain(kind);
-  await vi.waitFor(() => expect(proxy.connections()).toBe(0));
+  await vi.waitFor(() => expect(proxy.connections()).toBe(0), { timeout: 20_000 });
 });
 
 test("the protocol is negotiated again after a server changes it and connections fail", async () => {

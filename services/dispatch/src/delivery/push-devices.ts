@@ -235,8 +235,10 @@ export const pushDevices = async (
     const lookup = await pool.lookup(project, provider);
     if (now() >= expiresAt) return { stop: { kind: "expired", whilePaused: lookup.kind === "paused" } };
     if (lookup.kind === "not-configured") return { stop: { kind: lookup.kind } };
-    if (lookup.kind === "paused") {
-      trial = await pool.trials.take(project, provider, lookup.nextTrialAt);
+    if (lookup.kind !== "paused") trial = undefined;
+    else {
+      // Taken before, if what followed failed.
+      trial ??= await pool.trials.take(project, provider, lookup.nextTrialAt);
       nextTrialAt = trial?.nextAt ?? lookup.nextTrialAt;
       if (!trial) return { stop: { kind: "paused" } };
     }
