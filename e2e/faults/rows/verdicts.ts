@@ -7,7 +7,7 @@ import { eventsOf } from "../../harness/compare-events.ts";
 import { payloadOf } from "../../harness/simulators.ts";
 import { meetThrottles, throttleKept, throttleRules } from "../../harness/throttles.ts";
 import type { Row } from "../row.ts";
-import { crowd, providers, startTrial } from "../trial.ts";
+import { crowd, providers, single, startTrial } from "../trial.ts";
 
 const throttle: Row = {
   name: "retry-after",
@@ -91,9 +91,9 @@ const refused: Row = {
     const system = await shared();
     const trial = await startTrial(system, { each: 100, script: [] });
     const { project } = trial;
-    await system.simulators.script([
-      { provider: "apns", tokenPrefix: crowd, status: 403, reason: "InvalidProviderToken" },
-    ]);
+    // Each of the project's pushes: a credential that one of them proves is not believed to be refused.
+    const refusal = { provider: "apns", status: 403, reason: "InvalidProviderToken" } as const;
+    await system.simulators.script([crowd, single].map((tokenPrefix) => ({ ...refusal, tokenPrefix })));
     const id = await trial.broadcast();
     const provider = async (name: string) =>
       expectStatus(await system.admin(`GET /projects/${project.id}/providers/${name}`), 200).body.data.status;

@@ -33,11 +33,10 @@ export const linkProblem = (link: string): string | undefined => {
 };
 
 /**
- * Whether a text is a whole URL for every reader. `URL` also reads `https:example.com`, turns `\\` into `/` and drops spaces, and phones
- * open none of these.
+ * Whether a text is a whole URL for every reader. `URL` also reads `https:example.com`, and turns `\\` into `/`, and phones open neither.
  */
 export const isWholeUrl = (text: string): boolean =>
-  URL.canParse(text) && !/[\s\\]/.test(text) && !/^https?:(?!\/\/[^/])/i.test(text);
+  URL.canParse(text) && !text.includes("\\") && !/^https?:(?!\/\/[^/])/i.test(text);
 
 /** Fields that a device, a browser or Herald's own kits open on a tap, anywhere in a payload. */
 const linkFields: ReadonlySet<string> = new Set(["link_to", "click_action", "link", "navigate"]);

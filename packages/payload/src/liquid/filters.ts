@@ -100,7 +100,7 @@ const refused = (filter: LiquidFilterName, needed: string, value: LiquidExpressi
   failed(`the filter \`${filter}\` cannot use ${valueName(value)}: it needs ${needed}`);
 
 /** `Number` also reads `0x10` and `0b1`. */
-const decimal = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/i;
+const decimal = /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/i;
 
 const numeric = ({ value, from, filter }: Call): number => {
   const number = typeof value === "string" && decimal.test(value) ? Number(value) : value;

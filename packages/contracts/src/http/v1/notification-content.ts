@@ -19,7 +19,7 @@ const LinkTo = z
   .max(2048, "must be at most 2048 characters")
   .refine(
     (link) => link.startsWith("/") || isWholeUrl(link),
-    "must be an absolute URL without spaces, or an in-app path such as /news/42",
+    "must be an absolute URL such as https://example.com/news, or an in-app path such as /news/42",
   )
   .meta({
     description:

@@ -136,7 +136,7 @@ const platformObjects: ReadonlySet<string> = new Set(["webpush", "apns"]);
 export const withFcmNames = (message: Readonly<Record<string, unknown>>): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(message).map(([name, value]) => {
-      const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+      const snake = name.replace(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
       const key = Object.hasOwn(message, snake) ? name : snake;
       if (!isObject(value)) return [key, value];
       if (ownObjects.has(key)) return [key, withFcmNames(value)];

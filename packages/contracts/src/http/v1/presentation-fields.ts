@@ -7,7 +7,7 @@ export const boundedText = (max: number) =>
 
 export const imageUrl = z
   .url({ protocol: /^https$/, error: "must be an https URL", abort: true })
-  .refine(isWholeUrl, "must be an https URL without spaces")
+  .refine(isWholeUrl, "must be a whole https URL")
   .max(2048, "must be at most 2048 characters");
 
 /** How much a notification may interrupt. */
