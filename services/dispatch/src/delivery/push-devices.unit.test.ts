@@ -107,3 +107,24 @@ test("when the error persists, sent devices keep their outcomes and the rest wai
 test("before the first push it is thrown, so that the message is redelivered", async () => {
   await expect(push(world({ from: 1, failures: 1_000 }), devices(10))).rejects.toThrow("unexpected");
 });
+
+test.each<{ outcome: Outcome; said: Outcome | undefined }>([
+  { outcome: accepted, said: accepted },
+  { outcome: { kind: "misconfigured", providerReason: "InvalidProviderToken" }, said: undefined },
+])("a trial that is also the second push of a doubt ends the doubt: $outcome.kind", async ({ outcome, said }) => {
+  const one = world({ from: 1, failures: 0 });
+  const { channel } = (await one.deps.pool.lookup(projectId, "apns")) as unknown as { channel: Channel };
+  const answers: unknown[] = [];
+  const nextTrialAt = new Date(start);
+  Object.assign(channel, {
+    client: { routeOf: () => "apns", prepare: () => async () => outcome },
+    isSecond: () => true,
+    onSecondAnswer: (answer: unknown) => answers.push(answer),
+  });
+  Object.assign(one.deps.pool, {
+    lookup: async () => ({ kind: "paused", nextTrialAt }),
+    trials: { take: async () => ({ channel, nextAt: nextTrialAt }), giveBack: () => {} },
+  });
+  await push(one, devices(1));
+  expect(answers).toEqual([said]);
+});
