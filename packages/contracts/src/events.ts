@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isObject } from "./app-data.ts";
 import { type DataOf, defineMessage, type MessageContract } from "./envelope.ts";
 import { BadTokenReason, InactiveReason } from "./http/v1/devices.ts";
 import { AuditedOperator } from "./http/v1/sessions.ts";
@@ -299,6 +300,20 @@ export const events = {
   AuditRecordedV1,
   ProjectDeletedV1,
 } as const;
+
+const anyData = z.record(z.string(), z.unknown());
+
+/** Events of any type with all their fields, also of types that this version does not know. For consumers: each event is published by its own contract. */
+export const anyEvent: MessageContract<typeof anyData> = {
+  name: "AnyEvent",
+  pattern: "push.evt.v1.:project_id.:entity.:verb",
+  filter: "push.evt.v1.*.*.*",
+  schema: anyData,
+  isPlain: isObject,
+  subject: () => {
+    throw new TypeError("events are published by their own contracts");
+  },
+};
 
 export type EventName = keyof typeof events;
 export type EventData<Name extends EventName> = DataOf<(typeof events)[Name]>;

@@ -1,33 +1,18 @@
 import { defineBatchHandler } from "@herald/bus";
 import {
+  anyEvent,
   type DataOf,
   DeliveryAcceptedV1,
   DeliveryFailedV1,
   eventTypeOf,
-  isObject,
   type MessageContract,
   NotificationAcceptedV1,
   NotificationChangedV1,
 } from "@herald/contracts";
-import { z } from "zod";
 import { deliveryDelta, type SettledData } from "../domain/stats-delta.ts";
 import type { StoreDeltas } from "../jobs/aggregate-stats.ts";
 import { type NotificationFactsStore, notificationFactsOf } from "../stores/notification-facts-store.ts";
 import type { CreateMessages } from "../webhooks/create-webhooks.ts";
-
-const AnyData = z.record(z.string(), z.unknown());
-
-/** Events of any type, with all their fields: webhooks also get types that this version does not know. */
-const anyEvent: MessageContract<typeof AnyData> = {
-  name: "AnyEvent",
-  pattern: "push.evt.v1.:project_id.:entity.:verb",
-  filter: "push.evt.v1.*.*.*",
-  schema: AnyData,
-  isPlain: isObject,
-  subject: () => {
-    throw new TypeError("events are published by their own contracts");
-  },
-};
 
 /** The events that statistics always need. */
 const counted: ReadonlyMap<string, Pick<MessageContract, "schema" | "isPlain">> = new Map([

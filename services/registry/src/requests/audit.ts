@@ -2,9 +2,9 @@ import { defineBatchHandler, handleRequest, type RequestListener } from "@herald
 import {
   AuditRecordedV1,
   type AuditRow,
+  anyEvent,
   type DataOf,
   eventTypeOf,
-  isObject,
   ListAudit,
   type MessageContract,
   ProviderResumedV1,
@@ -12,24 +12,9 @@ import {
 } from "@herald/contracts";
 import type { Logger } from "@herald/kit";
 import { mapPage } from "@herald/mongo";
-import { z } from "zod";
 import type { Deps } from "../deps.ts";
 import type { AuditDocument, AuditFacts } from "../domain/audit-chain.ts";
 import type { AuditStore } from "../stores/audit-store.ts";
-
-const AnyData = z.record(z.string(), z.unknown());
-
-/** The events of the durable. Each is checked by its own contract. */
-const auditedEvent: MessageContract<typeof AnyData> = {
-  name: "AuditedEvent",
-  pattern: "push.evt.v1.:project_id.:entity.:verb",
-  filter: "push.evt.v1.*.*.*",
-  schema: AnyData,
-  isPlain: isObject,
-  subject: () => {
-    throw new TypeError("events are published by their own contracts");
-  },
-};
 
 const contractOf = (subject: string): MessageContract =>
   (eventTypeOf(subject)?.type === ProviderResumedV1.ceType ? ProviderResumedV1 : AuditRecordedV1) as MessageContract;
@@ -69,7 +54,7 @@ const resumptionFacts = ({ project_id, provider, reason, at }: DataOf<typeof Pro
 export const recordAudit = (audit: AuditStore, log: Logger) =>
   defineBatchHandler({
     durable: "registry-record-audit", // renaming a durable replays its stream
-    message: auditedEvent,
+    message: anyEvent,
     contractOf,
     // A batch costs four commands, like a single row, so that no operator's flood delays the rows of others.
     size: 500,
