@@ -14,8 +14,8 @@ const unprocessedFactor = 1.05;
 const minWaitMs = 500;
 
 /**
- * The time of the next try after `attempts` attempts and `unprocessed` tries that used none: exponential backoff with full jitter, never before `retryAfterMs` has
- * passed, and always before `expiresAt`. Undefined when no such time exists. `random` is in [0, 1).
+ * The time of the next try after `attempts` attempts and `unprocessed` tries that used none: exponential backoff with full jitter, never
+ * before `retryAfterMs` has passed, and always before `expiresAt`. Undefined when no such time exists. `random` is in [0, 1).
  */
 export const nextAttemptAt = ({
   attempts,

@@ -37,7 +37,7 @@ export const connectionProblem = (reason: string, origin: string): ConnectionPro
   const cause = causes.find(({ says }) => says.test(reason));
   if (!cause) return undefined;
   const { host } = new URL(origin);
-  const words = cause.words ?? reason.replace(/[^\x20-\x7e]/g, "?").slice(0, maxWords);
+  const words = cause.words ?? shown(reason, maxWords);
   return { reason: cause.reason, host, detail: `cannot reach ${host}: ${words}. ${providerProblems[cause.reason]}` };
 };
 

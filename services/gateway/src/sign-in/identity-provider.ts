@@ -2,7 +2,7 @@ import { cutText } from "@herald/contracts";
 import { createProxyAgent, HeraldError, type Logger, type OutboundProxy, ProxyError } from "@herald/kit";
 import type { ClientAuth, Configuration, CustomFetch, IDToken, ServerMetadata } from "openid-client";
 import { fetchViaAgent } from "./fetch-via-agent.ts";
-import { providerUnavailable, signInFailureOf, tokenInvalid } from "./sign-in-failure.ts";
+import { providerUnavailable, shortText, signInFailureOf, tokenInvalid } from "./sign-in-failure.ts";
 
 export type IdentityProviderOptions = {
   readonly issuer: string;
@@ -85,10 +85,6 @@ const createBoundedFetch = ({ proxy, log }: Pick<IdentityProviderOptions, "proxy
     return new Response(body.length > 0 ? body : null, { status, statusText, headers });
   };
 };
-
-/** Text of the provider for people: without control characters, and short. */
-const shortText = (value: unknown, max: number): string | undefined =>
-  typeof value === "string" ? cutText(value.replaceAll(/\p{C}/gu, "").trim(), max) || undefined : undefined;
 
 const groupsIn = (claim: unknown): readonly string[] => {
   if (claim === undefined) return [];

@@ -23,16 +23,21 @@ export const signInFailureName = ({ code, cause }: HeraldError): string => {
 };
 
 /** RFC 6749, section 5.2, and RFC 6749, section 4.1.2.1: what an operator has to correct. */
-const oauthErrors: Readonly<Record<string, readonly [why: string, reason: Reason]>> = {
-  invalid_client: [
-    "does not accept Herald's client: check HERALD_GATEWAY_OIDC_CLIENT_ID and HERALD_GATEWAY_OIDC_CLIENT_SECRET",
-    "client",
+type Correction = readonly [why: string, reason: Reason];
+const noFlow: Correction = ["does not let Herald's client use the authorization code flow: allow it there", "flow"];
+const oauthErrors = new Map<string, Correction>([
+  [
+    "invalid_client",
+    [
+      "does not accept Herald's client: check HERALD_GATEWAY_OIDC_CLIENT_ID and HERALD_GATEWAY_OIDC_CLIENT_SECRET",
+      "client",
+    ],
   ],
-  invalid_scope: ["does not offer a scope of HERALD_GATEWAY_OIDC_SCOPES to Herald's client", "scope"],
-  unauthorized_client: ["does not let Herald's client use the authorization code flow: allow it there", "flow"],
-  unsupported_response_type: ["does not let Herald's client use the authorization code flow: allow it there", "flow"],
-  unsupported_grant_type: ["does not let Herald's client use the authorization code flow: allow it there", "flow"],
-};
+  ["invalid_scope", ["does not offer a scope of HERALD_GATEWAY_OIDC_SCOPES to Herald's client", "scope"]],
+  ["unauthorized_client", noFlow],
+  ["unsupported_response_type", noFlow],
+  ["unsupported_grant_type", noFlow],
+]);
 
 const passing = ["server_error", "temporarily_unavailable"];
 
@@ -55,8 +60,7 @@ const ofOauthError = (error: string, description: string, status?: number): Hera
       "sign-in-expired",
       `sign-in: the code was used before or has expired (${said}); sign in again`,
     );
-  const [why = "refuses the request", reason] =
-    (Object.hasOwn(oauthErrors, name) ? oauthErrors[name] : undefined) ?? [];
+  const [why = "refuses the request", reason] = oauthErrors.get(name) ?? [];
   return providerRefused(`${why} (${said})`, reason);
 };
 
@@ -79,8 +83,9 @@ const ofToken = (message: string, code: string, claim: string | undefined): Hera
 
 type Described = { readonly error?: unknown; readonly error_description?: unknown; readonly status?: number };
 
-const text = (value: unknown): string =>
-  typeof value === "string" ? cutText(value.replaceAll(/\p{C}/gu, ""), maxDescription) : "";
+/** Text of the provider for people: without control characters, and short. Undefined for anything else. */
+export const shortText = (value: unknown, max: number): string | undefined =>
+  typeof value === "string" ? cutText(value.replaceAll(/\p{C}/gu, "").trim(), max) || undefined : undefined;
 
 /** A refusal whose reason is in the body beside a challenge, as RFC 6749 has it for a wrong client secret. */
 const bodyOf = async (response: Response): Promise<Described> => {
@@ -107,6 +112,7 @@ export const signInFailureOf = async (error: unknown, log: Logger): Promise<Hera
   };
   const oauth = await said();
   if (oauth) {
+    const text = (value: unknown): string => shortText(value, maxDescription) ?? "";
     const [name, description] = [text(oauth.error), text(oauth.error_description)];
     const failure = ofOauthError(name, description, oauth.status);
     log.warn({ error: name, description, failure: failure.message }, "the identity provider refused a sign-in");

@@ -1,9 +1,9 @@
-import { importLimits } from "@herald/contracts";
+import { cutText, importLimits } from "@herald/contracts";
 import type { ParsedDevice, PutResult } from "../requests/put-devices.ts";
 import type { CountedNote, GivenCounts } from "../stores/import-store.ts";
 import type { FieldNote } from "./formats/fields.ts";
 
-const cut = (name: string): string => name.slice(0, importLimits.fieldLength).toWellFormed();
+const cut = (name: string): string => cutText(name, importLimits.fieldLength).toWellFormed();
 
 /** Counts what the report of an import says about the lines of a chunk. It follows from the lines alone, so a repeat counts the same. */
 export const createChunkReport = () => {

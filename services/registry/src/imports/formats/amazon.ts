@@ -1,5 +1,6 @@
 import { deviceOf, type Fields, type FormatReader } from "./fields.ts";
 import type { OwnField } from "./own-data.ts";
+import { ownFields } from "./own-data.ts";
 import { type PlatformFields, plainName, platformNamed } from "./platform-names.ts";
 import { objectFrom, textFrom } from "./values.ts";
 
@@ -81,9 +82,7 @@ export const sns: FormatReader = {
       ...channel,
       token: fields.text(...inBoth("Token")),
       app: fields.app("app"),
-      own: json
-        ? Object.entries(json).map(([key, value]) => ({ field: `${field}.${key}`, key, value }))
-        : [{ field, key: "custom_user_data", value: textFrom(data) }],
+      own: json ? ownFields(field, json) : [{ field, key: "custom_user_data", value: textFrom(data) }],
       status: fields.boolean(...inBoth("Enabled")) === false ? "inactive" : undefined,
     });
   },

@@ -1,5 +1,6 @@
 import { isObject } from "@herald/contracts";
 import { deviceOf, type FormatReader } from "./fields.ts";
+import { ownFields } from "./own-data.ts";
 import { listFrom, objectFrom } from "./values.ts";
 
 /** Topics as a list, or as Google's Instance ID service lists those of a token: names with the day of each subscription. */
@@ -26,11 +27,7 @@ export const firebase: FormatReader = {
       installation_id: fields.installationId("installation_id", "fid"),
       user_id: fields.text("user_id", "uid"),
       labels: fields.read(["topics", "rel.topics"], topicsOf),
-      own: Object.entries(fields.object("metadata") ?? {}).map(([key, value]) => ({
-        field: `metadata.${key}`,
-        key,
-        value,
-      })),
+      own: ownFields("metadata", fields.object("metadata")),
       identifiers: {
         current_locale: fields.locale("locale", "language"),
         app_version: fields.text("app_version", "application_version"),

@@ -1,4 +1,5 @@
 import { deviceOf, type Fields, type FormatReader } from "./fields.ts";
+import { ownFields } from "./own-data.ts";
 import { oldSafari, type PlatformFields, platformNamed, type UnsupportedPlatform } from "./platform-names.ts";
 import { definedFields, textFrom } from "./values.ts";
 
@@ -21,9 +22,6 @@ const types: Readonly<Record<string, string>> = {
   "14": "SMS",
   "17": "SafariPush",
 };
-
-const base64url = (value: string | undefined): string | undefined =>
-  value?.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 
 const typeOf = (fields: Fields, token: string | undefined): PlatformFields | UnsupportedPlatform | undefined => {
   const type = fields.read(["device_type", "type"], (value) => {
@@ -50,8 +48,7 @@ export const onesignal: FormatReader = {
     const isOut =
       fields.boolean("invalid_identifier") === true || fields.boolean("enabled") === false || subscribed <= 0;
     const isSandbox = type?.platform === "ios" && fields.text("test_type") === developmentBuild;
-    const keys = { p256dh: base64url(fields.text("web_p256")), auth: base64url(fields.text("web_auth")) };
-    const tags = fields.object("tags") ?? {};
+    const keys = { p256dh: fields.text("web_p256"), auth: fields.text("web_auth") };
     return deviceOf(fields, {
       ...type,
       environment: isSandbox ? "sandbox" : undefined,
@@ -59,7 +56,7 @@ export const onesignal: FormatReader = {
       keys: type?.platform === "web" ? definedFields(keys) : undefined,
       app: fields.app("app"),
       user_id: fields.text("external_user_id", "external_id"),
-      own: Object.entries(tags).map(([key, value]) => ({ field: `tags.${key}`, key, value })),
+      own: ownFields("tags", fields.object("tags")),
       identifiers: {
         current_locale: fields.locale("language"),
         app_version: fields.text("game_version", "app_version"),

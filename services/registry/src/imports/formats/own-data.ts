@@ -1,7 +1,11 @@
-import { importLimits, isObject } from "@herald/contracts";
+import { cutText, importLimits, isObject } from "@herald/contracts";
 
 /** A field of the app: what the file calls it, its key, and its value. */
 export type OwnField = { readonly field: string; readonly key: string; readonly value: unknown };
+
+/** The fields of an object of the app, which the file calls `name`. */
+export const ownFields = (name: string, object: Readonly<Record<string, unknown>> = {}): OwnField[] =>
+  Object.entries(object).map(([key, value]) => ({ field: `${name}.${key}`, key, value }));
 
 /** Reports that a field is stored under another name. */
 export type OnRenamed = (field: string, name: string) => void;
@@ -11,7 +15,7 @@ const safeKey = (key: string): string => key.replaceAll(/[.$\0]/g, "_") || "_";
 
 /** Long paths end early: a report cuts them. */
 const pathTo = (parent: string, key: string): string =>
-  parent.length > importLimits.fieldLength ? parent : `${parent}.${key.slice(0, importLimits.fieldLength)}`;
+  parent.length > importLimits.fieldLength ? parent : `${parent}.${cutText(key, importLimits.fieldLength)}`;
 
 const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 

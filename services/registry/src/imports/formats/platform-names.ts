@@ -1,4 +1,4 @@
-import type { ApnsEnvironment, Platform, Provider } from "@herald/contracts";
+import { type ApnsEnvironment, cutText, type Platform, type Provider } from "@herald/contracts";
 
 /** What the name of a platform or push service says of a device. */
 export type PlatformFields = {
@@ -102,5 +102,5 @@ const shownLength = 40;
 /** What a platform's name means; undefined without a name. A name that is not known is unsupported. */
 export const platformNamed = (name: string | undefined): PlatformFields | UnsupportedPlatform | undefined => {
   if (name === undefined) return undefined;
-  return platforms.get(plainName(name)) ?? unsupported(`the platform ${JSON.stringify(name.slice(0, shownLength))}`);
+  return platforms.get(plainName(name)) ?? unsupported(`the platform ${JSON.stringify(cutText(name, shownLength))}`);
 };
