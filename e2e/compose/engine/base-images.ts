@@ -1,12 +1,15 @@
 import { cp, link, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { cacheFolder, debianSite, provision, resolveMongo, resolveNats, runCommand } from "@herald/local-stack";
+import { cacheFolder, debianSite, provision, resolveMongo, runCommand, versions } from "@herald/local-stack";
+import { goProgram } from "../../test-tools.ts";
 import type { LocalEngine } from "./local-engine.ts";
 
 /** The suite below all images but PostgreSQL's, and that one's. */
 const suites = ["bookworm", "forky"] as const;
 const timeoutMs = 600_000;
+/** nats-server as a Go module, whose versions are those of the images. */
+const natsModule = `github.com/nats-io/nats-server/v2@v${versions.nats}`;
 
 export type BaseImages = Readonly<Record<"node" | "nats" | "mongo" | "debian" | "ferretdb", string>>;
 type Settings = { readonly engine: LocalEngine; readonly progress: (line: string) => void };
@@ -85,12 +88,13 @@ CMD ["node"]
 };
 
 const buildNats = async (settings: Settings, debian: string, image: string) => {
-  const { choice } = await resolveNats({ env: { PATH: "", HOME: process.env.HOME }, progress: settings.progress });
-  if (choice?.kind !== "binary") throw new Error("no nats-server could be fetched for an image");
+  // Compiled, because Debian's needs the libraries and the loader of a newer Debian beside it; and in the version of the image's tag.
+  const name = `static-nats-server-${versions.nats}`;
+  const folder = await goProgram(name, natsModule, { env: settings.engine.env, progress: settings.progress });
   await build(
     settings,
     image,
-    { "nats-server": choice.path },
+    { "nats-server": join(folder, "nats-server") },
     `FROM ${debian}
 RUN apt-get update && apt-get install --yes --no-install-recommends wget && rm -rf /var/lib/apt/lists
 COPY nats-server /usr/local/bin/nats-server

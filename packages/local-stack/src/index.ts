@@ -21,4 +21,4 @@ export {
 export type { RunningServer } from "./servers/resolve-program.ts";
 export { freePortsEnvironment } from "./start/ports.ts";
 export { type RunningHerald, type ServiceStart, startHerald } from "./start/start-herald.ts";
-export { images } from "./versions.ts";
+export { images, versions } from "./versions.ts";
