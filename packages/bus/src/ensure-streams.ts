@@ -8,23 +8,25 @@ import {
   streams,
 } from "@herald/contracts";
 import { natsConfig, variables } from "@herald/kit";
-import { type ConsumerConfig, JetStreamApiError, type StreamConfig } from "@nats-io/jetstream";
+import { type ConsumerConfig, JetStreamApiError, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import { nanos } from "@nats-io/transport-node";
 import { z } from "zod";
 import { isForbidden, notConnected, undefinedIfMissing } from "./bus-error.ts";
 import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { consumedStream, consumerPrefix } from "./permissions/index.ts";
+import { gibibyte, isOutOfStorage, minStorage, smallerThanStored, tooLittleStorage, total } from "./stream-sizes.ts";
 
 type EnsureOptions = {
   /** Copies of every stream: 1 locally, 3 in production. */
   readonly replicas: 1 | 3;
-  /** A share of every declared size, for a machine with less disk than 20 GiB; 1 when absent. */
+  /** A share of every declared size, 1 when absent: all of them together are 25.5 GiB. */
   readonly sizeFactor?: number;
 };
 
 /**
  * Creates the declared streams, buckets and durables, and updates existing ones. Safe to repeat, also concurrently. Needs an admin
- * credential. Deletes nothing: it reports undeclared durables, and settings that cannot be changed in place, as problems.
+ * credential. Deletes nothing: it reports undeclared durables, and settings that cannot be changed in place, as problems; also a size that
+ * is less than what a stream holds, which would remove messages. Throws if the broker has no room for all, with what it took.
  */
 export const ensureStreams = async (bus: Bus, options: EnsureOptions) => {
   const connection = connectionOf(bus);
@@ -46,14 +48,37 @@ export const ensureStreams = async (bus: Bus, options: EnsureOptions) => {
     ...names.map((name) => streamConfig(name, options)),
     ...(Object.keys(buckets) as BucketName[]).map((name) => bucketConfig(name, options)),
   ];
-  for (const config of wanted) {
+  const existing = new Map<string, StreamInfo>();
+  for (const { name } of wanted) {
+    const info = await undefinedIfMissing(jsm.streams.info(name));
+    if (info) existing.set(name, info);
+  }
+  const refused: string[] = [];
+  // What becomes smaller makes room for the others.
+  const shrinks = ({ name, max_bytes }: NamedStream) => (existing.get(name)?.config.max_bytes ?? 0) > max_bytes;
+  for (const config of wanted.toSorted((one, other) => Number(shrinks(other)) - Number(shrinks(one)))) {
     const { name } = config;
-    const found = await undefinedIfMissing(jsm.streams.info(name));
-    if (found) file(name, await change(found.config, config, (changed) => jsm.streams.update(name, changed)));
-    else {
-      await jsm.streams.add(config);
-      report.created.push(name);
+    const found = existing.get(name);
+    try {
+      if (found) {
+        const tooSmall = smallerThanStored(found, config, total(wanted));
+        const size = tooSmall ? found.config.max_bytes : config.max_bytes;
+        const update = (changed: StreamConfig) => jsm.streams.update(name, changed);
+        const result = await change(found.config, { ...config, max_bytes: size }, update);
+        file(name, { ...result, problems: [...result.problems, ...(tooSmall ? [tooSmall] : [])] });
+        found.config.max_bytes = size;
+      } else {
+        existing.set(name, await jsm.streams.add(config));
+        report.created.push(name);
+      }
+    } catch (error) {
+      if (!isOutOfStorage(error)) throw error;
+      refused.push(name);
     }
+  }
+  if (refused.length > 0) {
+    const taken = total([...existing.values()].map(({ config }) => config));
+    throw new Error(tooLittleStorage({ asked: total(wanted), taken, refused }));
   }
   for (const name of Object.keys(durables) as DurableName[]) file(name, await ensureDurable(connection, name));
   for (const name of names)
@@ -72,7 +97,7 @@ type EnsureResult = {
   readonly outcome: "created" | "updated" | "unchanged" | "failed";
   readonly problems: string[];
 };
-type NamedStream = Partial<StreamConfig> & { readonly name: string };
+type NamedStream = Partial<StreamConfig> & Pick<StreamConfig, "name" | "max_bytes">;
 
 const unlimited = -1;
 
@@ -85,7 +110,7 @@ const streamConfig = (name: StreamName, { replicas, sizeFactor = 1 }: EnsureOpti
     discard: declared.retention === "workqueue" ? "new" : "old",
     storage: "file",
     num_replicas: replicas,
-    max_bytes: Math.round(declared.maxBytes * sizeFactor),
+    max_bytes: Math.floor(declared.maxBytes * sizeFactor),
     max_age: nanos(declared.maxAgeMs),
     max_msgs_per_subject: declared.maxMessagesPerSubject,
     discard_new_per_subject: declared.discardNewPerSubject,
@@ -119,7 +144,7 @@ const bucketConfig = (name: BucketName, { replicas, sizeFactor = 1 }: EnsureOpti
     discard: "discard" in declared ? "old" : "new",
     storage: "file",
     num_replicas: replicas,
-    max_bytes: Math.round(declared.maxBytes * sizeFactor),
+    max_bytes: Math.floor(declared.maxBytes * sizeFactor),
     max_age: nanos(declared.ttlMs),
     max_msgs_per_subject: 1,
     allow_direct: true,
@@ -171,7 +196,8 @@ const change = async <Config extends object>(
   try {
     await update({ ...have, ...wanted });
     return { outcome: "updated", problems: [] };
-  } catch {
+  } catch (error) {
+    if (isOutOfStorage(error)) throw error;
     const problems: string[] = [];
     let config = have;
     for (const field of fields) {
@@ -194,21 +220,16 @@ const same = (have: unknown, wanted: unknown): boolean =>
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-const mebibyte = 1_048_576;
-
-/** The declared size of all streams and buckets together. */
-export const declaredBytes = [...Object.values(streams), ...Object.values(buckets)].reduce(
-  (sum, { maxBytes }) => sum + maxBytes,
-  0,
-);
-
 /** The environment variables of the bootstrap step. */
 export const BootstrapConfig = z.object({
   ...natsConfig,
   /** Copies of every stream. Use 3 with three brokers, as in production. */
   HERALD_NATS_REPLICAS: variables.choice("1", "3").default("1"),
-  /** The disk that all streams of a broker may use together; each gets its share. */
-  HERALD_NATS_STORAGE: variables.byteSize({ min: 64 * mebibyte }).default(declaredBytes),
+  /**
+   * The disk that all streams of a broker may use together; each gets its share. At most what `max_file_store` of the broker says, which
+   * infra/nats.conf takes from this variable.
+   */
+  HERALD_NATS_STORAGE: variables.byteSize({ min: minStorage }).default(8 * gibibyte),
 });
 
 /** Why the bootstrap step failed, and what its operator can do. */
@@ -220,7 +241,5 @@ export const whyNotMade = (error: unknown): string => {
   const reason = reasonOf(error);
   if (error instanceof JetStreamApiError && /replicas > 1|no suitable peers/.test(reason))
     return `HERALD_NATS_REPLICAS is more than there are brokers: ${reason}`;
-  if (error instanceof JetStreamApiError && /insufficient|storage resources/.test(reason))
-    return `the broker has less room than HERALD_NATS_STORAGE says: ${reason}`;
   return reason;
 };

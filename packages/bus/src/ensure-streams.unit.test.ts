@@ -10,7 +10,6 @@ test.each([
   [disabled, /infra\/nats\.conf, for the server and for the account/],
   [new PermissionViolationError("no", "publish", "$JS.API.STREAM.CREATE.PUSH_CMD"), /run this as herald-bootstrap/],
   [refused("replicas > 1 not supported in non-clustered mode"), /^HERALD_NATS_REPLICAS is more than there are brokers/],
-  [refused("insufficient storage resources available"), /less room than HERALD_NATS_STORAGE says/],
   [refused("something else"), /^something else$/],
 ])("%s says what to do", (error, words) => {
   expect(whyNotMade(error)).toMatch(words);

@@ -1,7 +1,8 @@
 import { createLogger, readConfig, runBackupCommand, runService } from "@herald/kit";
 import { backUpStreams, restoreStreams } from "./backup-streams.ts";
 import { closeBus, connectBus, serviceAccess } from "./connect.ts";
-import { BootstrapConfig, declaredBytes, ensureStreams, whyNotMade } from "./ensure-streams.ts";
+import { BootstrapConfig, ensureStreams, whyNotMade } from "./ensure-streams.ts";
+import { declaredBytes } from "./stream-sizes.ts";
 
 /** Called with `backup` or `restore`, as a user of NATS that may do both. */
 await runBackupCommand("bus", () => {

@@ -21,7 +21,7 @@ test("the page in docs/reference is this one (npm run docs)", async () => {
 test("a secret has its file beside it, and a default is written as one would set it", () => {
   expect(page).toContain("| `HERALD_ADMIN_TOKEN`<br>`HERALD_ADMIN_TOKEN_FILE` | **required** |");
   expect(page).toContain("| `HERALD_DISPATCH_RETENTION` | `90d` |");
-  expect(page).toContain("| `HERALD_NATS_STORAGE` | `26096MiB` |");
+  expect(page).toContain("| `HERALD_NATS_STORAGE` | `8GiB` |");
   expect(page).toContain("| `HERALD_PORT` | gateway `8080`, registry `8081`, dispatch `8082`, analytics `8083` |");
   expect(page).not.toContain("HERALD_PORT_FILE");
 });

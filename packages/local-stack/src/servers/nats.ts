@@ -131,7 +131,7 @@ server_name: herald-local
 ports_file_dir: ${JSON.stringify(dataDir)}
 jetstream {
   store_dir: ${JSON.stringify(dataDir)}
-  # Streams reserve their limits, 20 GB in all, and use little of them; a small disk must not refuse them.
+  # Streams reserve HERALD_NATS_STORAGE and use little of it; a small disk must not refuse them.
   max_file_store: 64GB
   sync_interval: ${syncAlways ? "always" : '"2m"'}
 }
