@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { busUsers } from "@herald/bus/permissions";
 import { readConfig, variableInfo } from "@herald/kit";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
 import {
   compose,
   type Environment,
@@ -15,10 +16,13 @@ import {
   schemas,
   services,
 } from "../../packages/local-stack/test/deployed-parts.ts";
-import { type Helm, type Manifest, manifestsIn, run, startHelm, template, whySkipped } from "./helm.ts";
-import { valueSets } from "./value-sets.ts";
+import { chart, type Helm, type Manifest, manifestsIn, run, startHelm, template, whySkipped } from "./helm.ts";
+import { from, valueSets } from "./value-sets.ts";
 
 type Variable = { name: string; value?: string; valueFrom?: { secretKeyRef: { name: string; key: string } } };
+
+/** Its Secrets and files are not those that `infra/init` makes. */
+const fromElsewhere = "sign-in by variables of Secrets";
 
 const skipped = await whySkipped("no part was read from the chart");
 let helm: Helm;
@@ -82,6 +86,9 @@ describe.runIf(skipped === undefined)("the parts", () => {
     "%s gets all that it needs and nothing that it does not know, with %s",
     (part, set) => {
       const env = environmentOf(part, set);
+      const names = variablesOf(part, set).map(({ name }) => name);
+      expect(new Set(names).size).toBe(names.length);
+      if (set === fromElsewhere) return;
       const foreign = Object.keys(env).filter((name) => infoOf(part, name) === undefined);
       expect(foreign.filter((name) => !/^(OTEL|NODE)_/.test(name))).toEqual([]);
       expect(readConfig(schemas[part], env)).toMatchObject({ HERALD_NATS_USER: busUsers[part].user });
@@ -183,7 +190,7 @@ describe.runIf(skipped === undefined)("the parts", () => {
     const { ingress, egress } = find("production", /^NetworkPolicy$/, "gateway").spec;
     expect(portsOf(ingress)).toEqual(["metrics", "http", "admin"]);
     expect(ingress.every(({ from }: Rule) => from !== undefined)).toBe(true);
-    expect(portsOf(egress)).toEqual([53, 53, 4223, 4223, 4318]);
+    expect(portsOf(egress)).toEqual([53, 53, 4223, 4318]);
     const [, nats, database, internet] = find("production", /^NetworkPolicy$/, "dispatch").spec.egress as Rule[];
     expect([nats, database, internet].every((rule) => rule?.to !== undefined)).toBe(true);
 
@@ -216,6 +223,86 @@ describe.runIf(skipped === undefined)("the parts", () => {
     expect(narrowed).toEqual({ ports: [{ port: 443 }], to: [{ ipBlock: { cidr: "10.3.0.0/16" } }] });
   });
 
+  test("variables from Secrets and files replace what the chart sets, and the network follows", () => {
+    const set = fromElsewhere;
+    const byName = new Map(variablesOf("gateway", set).map((one) => [one.name, one]));
+    expect(byName.get("HERALD_ADMIN_TOKEN")).toEqual(from("HERALD_ADMIN_TOKEN", "from-a-vault", "token"));
+    expect(byName.get("HERALD_GATEWAY_OIDC_CLIENT_SECRET_FILE")?.value).toBe("/etc/herald/secret");
+    expect(byName.has("HERALD_GATEWAY_OIDC_CLIENT_SECRET")).toBe(false);
+    expect(portsOf(find(set, /^NetworkPolicy$/, "gateway").spec.egress)).toEqual([53, 53, 4222, 9443]);
+    expect(podOf("gateway", set).containers[0].volumeMounts).toEqual([
+      { name: "company", mountPath: "/etc/herald", readOnly: true },
+    ]);
+    expect(podOf("registry", set).volumes).toBeUndefined();
+    const login = variablesOf("dispatch", set).filter(({ name }) => name.startsWith("HERALD_NATS_"));
+    expect(login.map(({ name }) => name)).toEqual(["HERALD_NATS_URL", "HERALD_NATS_CREDS_FILE"]);
+    for (const part of services)
+      expect(variablesOf(part, set)).toContainEqual(from("OTEL_EXPORTER_OTLP_HEADERS", "collector", "headers"));
+  });
+
+  test("every variable of the reference can be given: by a value of the chart, by config, by extraEnv", async () => {
+    const page = read("docs/reference/configuration.md");
+    const rows = [...page.matchAll(/^\| `(\w+)`(?:<br>`(\w+)`)? \|.*\| ([\w, ]+) \|$/gm)];
+    expect(rows.length).toBeGreaterThan(40);
+    /** Ports and addresses are the pods' own, and the proxy has values of its own. */
+    const byChart =
+      /^HERALD_(HOST|PORT|METRICS_PORT|GATEWAY_ADMIN_HOST|GATEWAY_ADMIN_PORT)$|^(HTTPS_PROXY(_FILE)?|NO_PROXY)$/;
+    for (const part of parts) {
+      const names = rows
+        .filter(([, , , readers = ""]) => readers === "all" || readers.split(", ").includes(part))
+        .flatMap(([, name = "", file]) => [name, ...(file === undefined ? [] : [file])])
+        .filter((name) => !byChart.test(name));
+      // A variable and its file exclude each other.
+      const files = names.filter((name) => names.includes(name.replace(/_FILE$/, "")) && name.endsWith("_FILE"));
+      for (const given of [
+        names.filter((name) => !files.includes(name)),
+        names.filter((name) => !names.includes(`${name}_FILE`)),
+      ]) {
+        const values = { [part]: { extraEnv: given.map((name) => from(name, "elsewhere", name.toLowerCase())) } };
+        const pods = await template(helm, values);
+        const pod = pods.find(
+          ({ kind, metadata }) => /^(Deployment|Job)$/.test(kind) && metadata.name === `herald-${part}`,
+        );
+        const env: Variable[] = pod?.spec.template.spec.containers[0].env;
+        expect(env.map(({ name }) => name)).toEqual(expect.arrayContaining(given));
+        expect(new Set(env.map(({ name }) => name)).size).toBe(env.length);
+      }
+    }
+  });
+
+  test("Helm accepts the durations and sizes that the service itself accepts, and no other", async () => {
+    const texts = [
+      ...["62d", "61.999d", "1488h", "1487.999h", "30d", "29.999D", "24h", "24.001h", "25s", "25.001s", "1s"],
+      ...["999ms", "999.5ms", "999.4ms", "15m", "14.999m", "0.25h", "0.249h", "25000", "900000", "007.50d", "100000d"],
+      ...["", " 90 d ", "5w", "forever", "1.2345d", "-1d", "1e3d"],
+    ];
+    const withRange = services.flatMap((part) =>
+      Object.entries(schemas[part].shape).flatMap(([name, type]) =>
+        variableInfo(type)?.accepts.startsWith("a duration") ? [{ part, name, type }] : [],
+      ),
+    );
+    expect(withRange.length).toBeGreaterThan(4);
+    for (const text of texts) {
+      const config = (part: Part) =>
+        Object.fromEntries(withRange.filter((one) => one.part === part).map(({ name }) => [name, text]));
+      const values = Object.fromEntries(services.map((part) => [part, { config: config(part) }]));
+      const { stderr } = await helm.try("template", "herald", chart, ...(await helm.values(values)));
+      const refused = [...stderr.matchAll(/config\.(\w+) is ".*"; accepted: a duration/g)].map(([, name]) => name);
+      const expected = withRange.filter(({ type }) => text !== "" && !z.safeParse(type as z.ZodType, text).success);
+      expect([text, refused.toSorted()]).toEqual([text, expected.map(({ name }) => name).toSorted()]);
+    }
+    for (const [storage, ok] of [
+      ["64MiB", true],
+      ["63MiB", false],
+      ["67.2MB", true],
+      ["65000KiB", false],
+    ] as const)
+      expect([
+        storage,
+        (await helm.try("template", "herald", chart, ...(await helm.values({ nats: { storage } })))).ok,
+      ]).toEqual([storage, ok]);
+  });
+
   test("with a proxy what calls servers elsewhere knows it, and reaches it in their place", () => {
     const set = "through a proxy";
     const secret = { secretKeyRef: { name: "herald-proxy", key: "https-proxy" } };
@@ -232,10 +319,10 @@ describe.runIf(skipped === undefined)("the parts", () => {
       expect(find(set, /^NetworkPolicy$/, part).spec).toEqual(find("defaults", /^NetworkPolicy$/, part).spec);
     }
     const inPart = "through a proxy in part";
-    expect(portsOf(find(inPart, /^NetworkPolicy$/, "dispatch").spec.egress)).toEqual([53, 53, 4222, 27017, 3128, 443]);
+    expect(portsOf(find(inPart, /^NetworkPolicy$/, "dispatch").spec.egress)).toEqual([53, 53, 4222, 27017, 8888, 443]);
     expect(portsOf(find(inPart, /^NetworkPolicy$/, "gateway").spec.egress)).toEqual([53, 53, 4222]);
     expect(readConfig(schemas.dispatch, environmentOf("dispatch", inPart))).toMatchObject({
-      HTTPS_PROXY: "http://proxy.example.com:3128/",
+      HTTPS_PROXY: "http://proxy.example.com:8888/",
       NO_PROXY: "push.example.com,10.0.0.0/8",
     });
   });

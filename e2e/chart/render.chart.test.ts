@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { durables } from "@herald/contracts";
 import { findBinary } from "@herald/local-stack";
@@ -21,7 +21,13 @@ import {
   type Values,
   whySkipped,
 } from "./helm.ts";
-import { digest, parts as releasedParts, valueSets, wrongValues } from "./value-sets.ts";
+import { digest, refusedValues, parts as releasedParts, valueSets, wrongValues } from "./value-sets.ts";
+
+/** Every page that users read. */
+const markdownOf = async (folder: string): Promise<string[]> => {
+  const { stdout } = await run("git", ["ls-files", "*.md"], process.env, folder);
+  return stdout.trim().split("\n");
+};
 
 /** Versions of Kubernetes: the oldest that the chart supports, one that is in use, the newest whose schemas can be had. */
 const kubernetesVersions = ["1.30", "1.34", "1.37"];
@@ -72,6 +78,20 @@ describe.runIf(skipped === undefined)("rendered", () => {
     const { ok, stderr } = await helm.try("template", "herald", chart, ...(await helm.values(values)));
     expect(ok).toBe(false);
     expect(stderr).toMatch(path === "/" ? /at '':.*'gatway'/ : `at '${path}'`);
+  });
+
+  test.each(refusedValues)(
+    "what a cluster or a service would refuse is a sentence: %s",
+    async (sentence, values, release) => {
+      const { ok, stderr } = await helm.try("template", release ?? "herald", chart, ...(await helm.values(values)));
+      expect([ok, stderr]).toEqual([false, expect.stringContaining(`\n  ${sentence}`)]);
+    },
+  );
+
+  test("all problems are named at once", async () => {
+    const values = { ingress: { enabled: true }, httpRoute: { enabled: true } };
+    const { stderr } = await helm.try("template", "7herald", chart, ...(await helm.values(values)));
+    expect(stderr.match(/\n {2}\S/g)).toHaveLength(3);
   });
 
   test("every object is named by the release and has the usual labels", async () => {
@@ -226,21 +246,25 @@ describe.runIf(skipped === undefined)("rendered", () => {
   });
 
   test("the pages install, upgrade and configure with what the chart knows", async () => {
-    const pages = [
-      "README.md",
-      "docs/how-to/deploy.md",
-      "docs/how-to/upgrade.md",
-      "docs/how-to/sign-in-with-your-company.md",
-    ].map((page) => readFileSync(join(root, page), "utf8"));
-    const files = pages
-      .flatMap((page) => [...page.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(([, text = ""]) => text))
-      // This one is a file of Herald's, not of values.
-      .filter((text) => !text.startsWith("herald-admins:"));
-    expect(files.length).toBeGreaterThan(2);
-    for (const values of files) expect((await template(helm, parse(values))).length).toBeGreaterThan(10);
+    const pages = await Promise.all(
+      (await markdownOf(root)).map(async (page) => [page, await readFile(join(root, page), "utf8")] as const),
+    );
+    const blocks = pages.flatMap(([page, text]) =>
+      [...text.matchAll(/^```ya?ml\n([\s\S]*?)^```$/gm)].map(([, block = ""]) => [page, block] as const),
+    );
+    // A block is of values if its first key is one of the chart's.
+    const known = Object.keys(parse(readFileSync(join(chart, "values.yaml"), "utf8")));
+    const files = blocks.filter(([, text]) => known.includes(/^(?:#.*\n)*(\w+):/.exec(text)?.[1] ?? ""));
+    expect(files.map(([page]) => page)).toEqual(
+      expect.arrayContaining(["docs/how-to/deploy.md", "docs/how-to/sign-in-with-your-company.md"]),
+    );
+    for (const [page, values] of files) expect((await template(helm, parse(values))).length, page).toBeGreaterThan(10);
 
-    await writeFile(join(helm.folder, "herald.yaml"), String(files.find((text) => text.startsWith("# herald.yaml"))));
-    const commands = pages.flatMap((page) => page.match(/^helm (install|upgrade) herald .*$/gm) ?? []);
+    await writeFile(
+      join(helm.folder, "herald.yaml"),
+      String(files.find(([, text]) => text.startsWith("# herald.yaml"))?.[1]),
+    );
+    const commands = pages.flatMap(([, text]) => text.match(/^helm (install|upgrade) herald .*$/gm) ?? []);
     expect(commands.length).toBeGreaterThan(3);
     for (const command of commands) {
       const [, , name = "", path = "", ...options] = command.split(" ");

@@ -1,7 +1,7 @@
 import { variableInfo } from "@herald/kit";
 import { isMap, isSeq, parseDocument, type YAMLMap } from "yaml";
 import { meaningsIn, sharedSource } from "./configuration-page.ts";
-import { type Part, read, schemas } from "./deployed-parts.ts";
+import { type Part, parts, read, schemas } from "./deployed-parts.ts";
 
 /** The schema and the reference of the chart's values: types are those of the defaults, descriptions the comments in values.yaml. */
 
@@ -15,7 +15,41 @@ const ownVariables =
 const publicUrls = /^HERALD_GATEWAY_OIDC_(ISSUER|URL)$/;
 const urlWithoutPassword: Schema = { type: "string", pattern: "^https?://[^@]+$" };
 
-/** What a variable accepts, in terms of JSON schema. Sizes and durations are checked by the service that reads them. */
+/** What a service refines in a way that its words do not say. */
+const refined: Readonly<Record<string, { accepts: string; pattern: string }>> = {
+  HERALD_GATEWAY_OIDC_ISSUER: {
+    accepts: "a URL that begins with https://, on this machine also http://",
+    pattern: "^(https://[^\\s]+|http://(localhost|127\\.0\\.0\\.1|\\[::1\\])([:/?#][^\\s]*)?)$",
+  },
+  HERALD_GATEWAY_OIDC_URL: {
+    accepts: "an origin such as https://herald.example.com, without a path or a slash at its end",
+    pattern: "^https?://[^/?#\\sA-Z]+$",
+  },
+  HERALD_GATEWAY_OIDC_SCOPES: {
+    accepts: "scopes with blanks between them, openid among them",
+    pattern: "(^| )openid( |$)",
+  },
+};
+
+/** In milliseconds, and in bytes. */
+const units: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  duration: { "": 1, ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 },
+  size: { "": 1, b: 1, kb: 1e3, mb: 1e6, gb: 1e9, kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30 },
+};
+
+/** The kind and the range of a duration or a size, from the words of its schema. */
+const rangeOf = (accepts: string) => {
+  const words = /^a (duration|size)(?: of at least (\w+))?(?: (?:and|of) at most (\w+))?:/.exec(accepts);
+  if (words === null) return undefined;
+  const [, kind = "", min, max] = words;
+  const inUnits = (text: string) => {
+    const [, count, unit = ""] = /^(\d+)(\w*)$/.exec(text) ?? [];
+    return Number(count) * (units[kind]?.[unit.toLowerCase()] ?? Number.NaN);
+  };
+  return { accepts, kind, ...(min && { min: inUnits(min) }), ...(max && { max: inUnits(max) }) };
+};
+
+/** What a variable accepts, in terms of JSON schema. Texts of a form have it in `chartVariables`, because Helm would show only the pattern. */
 const acceptedBy = (accepts: string): Schema => {
   const [, min, max] = /^a whole number from (\d+) to (\d+)/.exec(accepts) ?? [];
   if (min !== undefined) return { type: "integer", minimum: Number(min), maximum: Number(max) };
@@ -43,34 +77,153 @@ const configOf = (part: Part): Schema => {
   return closed(Object.fromEntries(variables));
 };
 
-const strings: Schema = { type: "array", items: { type: "string", minLength: 1 } };
-const objects: Schema = { type: "array", items: { type: "object" } };
-const texts: Schema = { type: "object", additionalProperties: { type: "string" } };
+/** files/variables.json: each part's variables, with the texts that it accepts, from its own schema, and the words for any other. */
+export const chartVariables = (): string => {
+  const of = (part: Part) =>
+    Object.entries(schemas[part].shape).map(([name, type]) => {
+      const { accepts = "", secret = false } = variableInfo(type) ?? {};
+      const isSecret = secret && name.startsWith("HERALD_") && !publicUrls.test(name);
+      const facts = { ...rangeOf(accepts), ...refined[name], ...(secret && { file: true }) };
+      return [name, { ...facts, ...(isSecret && { secret: true }) }] as const;
+    });
+  const known = Object.fromEntries(parts.map((part) => [part, Object.fromEntries(of(part))]));
+  return `${JSON.stringify({ units, parts: known }, null, 2)}\n`;
+};
+
+/** The largest number that Kubernetes counts to. */
+const maxReplicas = 2_147_483_647;
+const natsUrl = "(nats|tls|ws|wss)://[^@,\\s]+";
+const dnsName = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const nameOf = (pattern = dnsName, maxLength = 253): Schema => ({ type: "string", pattern: `^${pattern}$`, maxLength });
+const objectName = nameOf();
+const labelName = nameOf("[a-z0-9]([-a-z0-9]*[a-z0-9])?", 63);
+const hostName = nameOf(`(\\*\\.)?${dnsName}`);
+const orEmpty = (schema: Schema): Schema => ({ ...schema, pattern: `^(${String(schema.pattern).slice(1, -1)})?$` });
+const listOf = (items: Schema): Schema => ({ type: "array", items });
+/** Keys are names of labels or annotations. Helm names a wrong path for `propertyNames`. */
+const mapOf = (value: Schema): Schema =>
+  closed({}, { patternProperties: { [`^(${dnsName}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`]: value } });
+const labelValue: Schema = { type: "string", pattern: "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$" };
 /** Kubernetes defines the fields, and its API server checks them. */
 const anyFields: Schema = { type: "object" };
-const secretName: Schema = { type: "string", pattern: "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$" };
+const quantity: Schema = {
+  type: ["string", "number"],
+  minimum: 0,
+  pattern: "^[0-9]+(\\.[0-9]+)?([numkMGTPE]|[KMGTPE]i)?$",
+};
+const quantities = mapOf(quantity);
+const portNumber: Schema = { type: "integer", minimum: 1, maximum: 65_535 };
+const peers = listOf(
+  closed(
+    {
+      podSelector: anyFields,
+      namespaceSelector: anyFields,
+      ipBlock: closed(
+        { cidr: { type: "string", pattern: "^[0-9a-fA-F.:]+/[0-9]{1,3}$" }, except: listOf({ type: "string" }) },
+        { required: ["cidr"] },
+      ),
+    },
+    {
+      oneOf: [
+        { required: ["ipBlock"], maxProperties: 1 },
+        { not: { required: ["ipBlock"] }, minProperties: 1 },
+      ],
+    },
+  ),
+);
+const portsOfRule = listOf(
+  closed({
+    port: { anyOf: [portNumber, { type: "string", pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", maxLength: 15 }] },
+    protocol: { enum: ["TCP", "UDP", "SCTP"] },
+    endPort: portNumber,
+  }),
+);
+/** As in a container. Which names a part knows is checked by the chart's own template, which says it in a sentence. */
+const variables = listOf(
+  closed(
+    {
+      name: { type: "string", pattern: "^[A-Za-z_][A-Za-z0-9_]*$" },
+      value: { type: "string" },
+      valueFrom: closed(
+        Object.fromEntries(
+          ["secretKeyRef", "configMapKeyRef", "fieldRef", "resourceFieldRef"].map((name) => [name, anyFields]),
+        ),
+        { minProperties: 1, maxProperties: 1 },
+      ),
+    },
+    { required: ["name"] },
+  ),
+);
 
 /** What a default cannot say of itself. The first pattern that matches the path decides. */
 const particulars: readonly (readonly [RegExp, Schema])[] = [
   [/^images\.pullPolicy$/, { enum: ["IfNotPresent", "Always", "Never"] }],
-  [/^images\.repository$/, { type: "string", pattern: "^[^/@]+(/[^/@]+)*$" }],
+  [/^images\.repository$/, nameOf("[a-z0-9]([-a-z0-9._]*[a-z0-9])?(:[0-9]{1,5})?(/[a-z0-9]+([-._]+[a-z0-9]+)*)*")],
+  [/^images\.tag$/, { type: "string", pattern: "^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?$" }],
+  [/\.image$/, { type: "string", pattern: "^[a-z0-9][^\\s@]*(@sha256:[0-9a-f]{64})?$" }],
   [/\.digest$/, { type: "string", pattern: "^(sha256:[0-9a-f]{64})?$" }],
-  [/^proxy\.url$/, { type: "string", pattern: "^(https?://[^@]+)?$" }],
-  [/^proxy\.secret$/, { type: "string", pattern: "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$" }],
-  [/^secrets\.|\.secret$/, secretName],
-  [/^nats\.url$/, { type: "string", pattern: "^(nats|tls|ws|wss)://[^@]+$" }],
+  [/^proxy\.url$/, { type: "string", pattern: "^(https?://[^@/\\s]+/?)?$" }],
+  [/^proxy\.secret$/, orEmpty(objectName)],
+  [/^secrets\.|\.secret$/, objectName],
+  [/^nats\.url$/, { type: "string", pattern: `^${natsUrl}( *, *${natsUrl})*$` }],
   [/^nats\.replicas$/, { enum: [1, 3] }],
   [/^nats\.storage$/, { type: "string", pattern: "^[0-9]+(\\.[0-9]+)?(B|KiB|MiB|GiB|kB|MB|GB)$" }],
-  [/^nats\.monitoring$/, { type: "string", pattern: "^([^:/]+:[0-9]+)?$" }],
-  [/[pP]ort$/, { type: "integer", minimum: 1, maximum: 65_535 }],
+  [/^nats\.monitoring$/, { type: "string", pattern: "^([^:/]+:[0-9]{1,5})?$" }],
+  [/^database\.prefix$/, { type: "string", pattern: "^[A-Za-z0-9_-]{1,50}$" }],
+  [/[pP]ort$/, portNumber],
+  [/\.scaling\.maxReplicas$/, { type: "integer", minimum: 2, maximum: maxReplicas }],
   [
     /^env$/,
     closed({}, { patternProperties: { "^(OTEL|NODE)_[A-Z0-9_]+$": { type: ["string", "number", "boolean"] } } }),
   ],
-  [/\.(annotations|nodeSelector|labels)$/, texts],
-  [/\.(resources|affinity)$/, anyFields],
-  [/^(images\.pullSecrets|ingress\.hosts|httpRoute\.hostnames)$/, strings],
-  [/^networkPolicies\.(?!enabled)|\.(tls|parentRefs|tolerations|volumes|volumeMounts)$/, objects],
+  [/(^|\.)extraEnv$/, variables],
+  [/\.annotations$/, mapOf({ type: "string" })],
+  [/\.(nodeSelector|labels)$/, mapOf(labelValue)],
+  [/\.resources$/, closed({ requests: quantities, limits: quantities, claims: { type: "array" } })],
+  [/\.affinity$/, closed({ nodeAffinity: anyFields, podAffinity: anyFields, podAntiAffinity: anyFields })],
+  [/\.priorityClassName$|^ingress\.className$/, orEmpty(objectName)],
+  [/^images\.pullSecrets$/, listOf(objectName)],
+  [/^(ingress\.hosts)$/, listOf(hostName)],
+  [/^httpRoute\.hostnames$/, { ...listOf(hostName), maxItems: 16 }],
+  [/^ingress\.tls$/, listOf(closed({ secretName: objectName, hosts: listOf(hostName) }))],
+  [
+    /\.parentRefs$/,
+    {
+      ...listOf(
+        closed(
+          {
+            ...{ group: { type: "string" }, kind: { type: "string" }, name: objectName, namespace: labelName },
+            ...{ sectionName: objectName, port: portNumber },
+          },
+          { required: ["name"] },
+        ),
+      ),
+      maxItems: 32,
+    },
+  ],
+  [
+    /\.tolerations$/,
+    listOf(
+      closed({
+        ...{ key: { type: "string" }, value: { type: "string" }, tolerationSeconds: { type: "integer" } },
+        operator: { enum: ["Exists", "Equal", "Lt", "Gt"] },
+        effect: { enum: ["NoSchedule", "PreferNoSchedule", "NoExecute"] },
+      }),
+    ),
+  ],
+  [
+    /\.volumes$/,
+    listOf({ type: "object", required: ["name"], properties: { name: labelName }, minProperties: 2, maxProperties: 2 }),
+  ],
+  [
+    /\.volumeMounts$/,
+    listOf({
+      ...{ type: "object", required: ["name", "mountPath"] },
+      properties: { name: labelName, mountPath: { type: "string", pattern: "^/[^:]+$" } },
+    }),
+  ],
+  [/^networkPolicies\.extraEgress$/, listOf(closed({ ports: portsOfRule, to: peers }))],
+  [/^networkPolicies\.(?!enabled)/, peers],
 ];
 
 const typeOf = (path: string, value: unknown): Schema => {
@@ -78,7 +231,7 @@ const typeOf = (path: string, value: unknown): Schema => {
   if (part !== undefined) return configOf(part as Part);
   const [, particular] = particulars.find(([pattern]) => pattern.test(path)) ?? [];
   if (particular !== undefined) return particular;
-  if (typeof value === "number") return { type: "integer", minimum: 1 };
+  if (typeof value === "number") return { type: "integer", minimum: 1, maximum: maxReplicas };
   if (typeof value === "string" || typeof value === "boolean") return { type: typeof value };
   throw new Error(`${path}: say in chart-values.ts what it accepts`);
 };
@@ -145,7 +298,7 @@ export const valuesPage = (): string =>
     "",
     "Written by `npm run docs` from [values.yaml](../../infra/helm/herald/values.yaml); a test compares them.",
     "[Deploy](../how-to/deploy.md#on-kubernetes) shows how to set them. Helm refuses a value that is not listed here, or has another type,",
-    "and names its path. Variables under `config` are those of [configuration](configuration.md) that hold no secret.",
+    "and names its path. Variables under `config` are those of [configuration](configuration.md) that hold no secret; `extraEnv` takes all.",
     "",
     "| value | default | meaning |",
     "| --- | --- | --- |",

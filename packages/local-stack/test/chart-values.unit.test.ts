@@ -1,13 +1,14 @@
 import { lstatSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { valuesPage, valuesSchema } from "./chart-values.ts";
+import { chartVariables, valuesPage, valuesSchema } from "./chart-values.ts";
 import { read, root } from "./deployed-parts.ts";
 
 const chart = join(root, "infra/helm/herald");
 
 test("the chart's schema and the page about its values are these (npm run docs)", async () => {
   await expect(valuesSchema()).toMatchFileSnapshot(join(chart, "values.schema.json"));
+  await expect(chartVariables()).toMatchFileSnapshot(join(chart, "files/variables.json"));
   await expect(valuesPage()).toMatchFileSnapshot(join(root, "docs/reference/chart-values.md"));
 });
 

@@ -65,14 +65,75 @@ analytics:
     - [HERALD_ANALYTICS_MASTER_KEYS, analytics, master-keys]
 {{- end -}}
 
-{{/* Inline, so that a changed value replaces the pods, and the bootstrap hook needs no ConfigMap before it. */}}
+{{/* The variables of a container, inline, so that a changed value replaces the pods, and the bootstrap hook needs no ConfigMap before it. */}}
 {{- define "herald.env" -}}
+{{- $replaced := include "herald.replaced" . | fromYamlArray -}}
+{{- range include "herald.ownEnv" . | fromYamlArray }}
+{{- if not (has .name $replaced) }}
+- {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- range .extraEnv }}
+- {{ toJson . }}
+{{- end }}
+{{- end -}}
+
+{{/* The variables that `extraEnv` replaces: with the same name, from a file, or by another way to log in at the broker. */}}
+{{- define "herald.replaced" -}}
+{{- $names := list "" -}}
+{{- range .extraEnv }}
+{{- $names = concat $names (list .name (trimSuffix "_FILE" .name)) }}
+{{- if regexMatch "^HERALD_NATS_(CREDS_FILE|NKEY_SEED(_FILE)?)$" .name }}
+{{- $names = concat $names (list "HERALD_NATS_USER" "HERALD_NATS_PASSWORD") }}
+{{- end }}
+{{- end }}
+{{- toYaml $names }}
+{{- end -}}
+
+{{/* What the chart itself sets. */}}
+{{- define "herald.ownEnv" -}}
+{{- $values := get .root.Values .part -}}
 - { name: HERALD_NATS_URL, value: {{ .root.Values.nats.url | quote }} }
 - { name: HERALD_NATS_USER, value: herald-{{ .part }} }
 {{- range .facts.secrets }}
 - name: {{ index . 0 }}
   valueFrom: { secretKeyRef: { name: {{ get $.root.Values.secrets (index . 1) }}, key: {{ index . 2 }} } }
 {{- end }}
+{{- if eq .part "bootstrap" }}
+- { name: HERALD_NATS_REPLICAS, value: {{ .root.Values.nats.replicas | quote }} }
+- { name: HERALD_NATS_STORAGE, value: {{ .root.Values.nats.storage | quote }} }
+{{- else }}
+- { name: HERALD_HOST, value: "0.0.0.0" }
+{{- if eq .part "gateway" }}
+# Operators have a port of their own, to which no Ingress leads.
+- { name: HERALD_GATEWAY_ADMIN_HOST, value: "0.0.0.0" }
+- { name: HERALD_GATEWAY_ADMIN_PORT, value: "8089" }
+{{- if include "herald.issuer" .root }}
+# Optional, because a provider may give none.
+- name: HERALD_GATEWAY_OIDC_CLIENT_SECRET
+  valueFrom: { secretKeyRef: { name: {{ .root.Values.secrets.gateway }}, key: oidc-client-secret, optional: true } }
+{{- end }}
+{{- else }}
+- { name: HERALD_DATABASE_PREFIX, value: {{ .root.Values.database.prefix | quote }} }
+{{- end }}
+{{- if ne .part "registry" }}
+{{- include "herald.proxy" .root }}
+{{- end }}
+{{- include "herald.variables" $values.config }}
+{{- include "herald.variables" .root.Values.env }}
+{{- end }}
+{{- end -}}
+
+{{/* The identity provider's address, if people sign in by one. One from a Secret or a ConfigMap is not known here: https on port 443. */}}
+{{- define "herald.issuer" -}}
+{{- $name := "HERALD_GATEWAY_OIDC_ISSUER" -}}
+{{- $issuer := get (.Values.gateway.config | default dict) $name -}}
+{{- range concat .Values.extraEnv .Values.gateway.extraEnv }}
+{{- if has .name (list $name (print $name "_FILE")) }}
+{{- $issuer = ternary .value "https://unknown" (and (eq .name $name) (hasKey . "value")) }}
+{{- end }}
+{{- end }}
+{{- $issuer -}}
 {{- end -}}
 
 {{/* Of a part that calls servers elsewhere. */}}
@@ -89,11 +150,27 @@ analytics:
 {{- end }}
 {{- end -}}
 
+{{/* The port of the proxy: that of its URL, if it is known. */}}
+{{- define "herald.proxyPort" -}}
+{{- with .Values.proxy -}}
+{{- if .url -}}
+{{- $url := urlParse .url -}}
+{{- regexFind ":[0-9]+$" $url.host | trimPrefix ":" | default (eq $url.scheme "https" | ternary "443" "80") -}}
+{{- else -}}
+{{- .port -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "herald.variables" -}}
 {{- range $name, $value := . }}
-{{- /* Helm reads whole numbers as floats, and would write a million as 1e+06. */}}
-- { name: {{ $name }}, value: {{ kindIs "float64" $value | ternary (int64 $value | toString) (toString $value) | quote }} }
+- { name: {{ $name }}, value: {{ include "herald.text" $value | quote }} }
 {{- end }}
+{{- end -}}
+
+{{/* Helm reads whole numbers as floats, and would write a million as 1e+06. */}}
+{{- define "herald.text" -}}
+{{- kindIs "float64" . | ternary (int64 . | toString) (toString .) -}}
 {{- end -}}
 
 {{/* The fields of a pod's spec that all parts share, the bootstrap Job included. */}}
