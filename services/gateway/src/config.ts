@@ -3,11 +3,15 @@ import { z } from "zod";
 
 /** http is for a provider on this machine alone: codes and secrets must not travel unencrypted. */
 const isSafeIssuer = (text: string): boolean => {
-  const { protocol, hostname } = new URL(text);
-  return protocol === "https:" || ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
+  const url = URL.parse(text);
+  // What is no URL at all is reported as that.
+  return !url || url.protocol === "https:" || ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
 };
 
-const isOrigin = (text: string): boolean => new URL(text).origin === text;
+const isOrigin = (text: string): boolean => {
+  const url = URL.parse(text);
+  return !url || url.origin === text;
+};
 
 const maxPerWindow = 10_000_000;
 const maxPerHour = 1_000_000_000;
