@@ -248,6 +248,13 @@ describe("an upload of recipients", () => {
     const whole = `${file}not JSON\n\n`;
     const dry = await upload(sent.id, whole, "?dry_run=true");
     expect(dry.body.data).toMatchObject({ lines_stored: 8, recipients: 3, refused: 3, duplicates: 1, complete: false });
+    const found = dry.body.data.errors as { line: number; field: string }[];
+    expect(found.map(({ line, field }) => `${line} ${field}`)).toEqual([
+      "4 target",
+      "5 variables.nubmer",
+      "5 variables.number",
+      "7 ",
+    ]);
     expect((await herald.notifications.recipients(sent.id)).lines_stored).toBe(0);
 
     const stored = await upload(sent.id, whole);

@@ -171,6 +171,8 @@ export type Recipients = {
   errors_left_out: number;
   /** Herald has all lines. False at the end: 24 hours passed without a line, or the notification was cancelled or expired */
   complete: boolean;
+  /** Of `dry_run=true` alone: its first errors, by line */
+  errors?: RecipientError[];
 };
 
 export type RecipientKind = Open<"user" | "device" | "token">;

@@ -97,6 +97,18 @@ export const createNotifications = (http: Http) => {
         isWhole: ({ complete }) => complete,
       }),
 
+    /** Reads and counts a file as {@link uploadRecipients} would, with its first `errors`. Stores and sends nothing. */
+    dryRunRecipients: (
+      id: string,
+      file: FileBody,
+      { contentType = "application/x-ndjson", signal }: Pick<UploadOptions, "contentType" | "signal"> = {},
+    ): Promise<Recipients> =>
+      http.upload<Recipients>(path`/notifications/${id}/recipients`, file, {
+        query: { dryRun: true },
+        headers: { "content-type": contentType },
+        signal,
+      }),
+
     /** One row for each device. */
     deliveries: (id: string, options?: ListOptions & { readonly status?: DeliveryStatus | undefined }) =>
       list<Delivery>(http, path`/notifications/${id}/deliveries`, options),

@@ -11,6 +11,7 @@ import {
   RecipientErrorsQuery,
   Recipients,
   RecipientsQuery,
+  recipientLimits,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { project, shareOwner } from "../auth/caller.ts";
@@ -76,7 +77,7 @@ const uploadOf = async ({ sendRequest }: RouteDeps, projectId: ProjectId, notifi
 const uploadRecipients = defineRoute("uploadRecipients", "put /api/v1/notifications/{id}/recipients", {
   summary: "Upload the recipients of a notification",
   description:
-    "For a notification that was sent with `recipients: { upload: <kind> }`. NDJSON, one `{ target, variables }` a line, or CSV with the column `target` and one for each variable, in UTF-8 by its Content-Type, also as gzip; up to 2,000,000 lines. Sending begins with the first two thousand lines, and Herald reads no faster than it sends. A line that is refused stops nothing. After a broken connection, send the whole file again with `after_line` = `lines_stored`. Of lines with one target the first counts. With `dry_run=true` the lines are read and counted, and nothing is stored or sent.",
+    "For a notification that was sent with `recipients: { upload: <kind> }`. NDJSON, one `{ target, variables }` a line, or CSV with the column `target` and one for each variable, in UTF-8 by its Content-Type, also as gzip; up to 2,000,000 lines. Sending begins with the first two thousand lines, and Herald reads no faster than it sends. A line that is refused stops nothing. After a broken connection, send the whole file again with `after_line` = `lines_stored`. Of lines with one target the first counts. With `dry_run=true` the lines are read and counted, the first errors are answered, and nothing is stored or sent.",
   access: project("send"),
   params: { id: notificationParam },
   query: RecipientsQuery,
@@ -110,17 +111,21 @@ const uploadRecipients = defineRoute("uploadRecipients", "put /api/v1/notificati
       const { isGone } = watch;
       const spend = createSpend((bytes) => limits.countImported(projectId, bytes), isGone);
       const { kind } = recipients;
+      const errors: RecipientError[] = [];
+      const rehearse = (found: readonly RecipientError[]) =>
+        errors.push(...found.slice(0, recipientLimits.dryRunErrors - errors.length));
       const counts = await storeRecipients(splitLines(readUpload(message, watch), isCsv, spend), {
         ...{ kind, texts, isCsv, seen, isGone },
         afterLine: isDry ? 0 : afterLine,
-        append: async (chunk) => (isDry ? undefined : sendRequest(AppendRecipients, { ...one, kind, ...chunk })),
+        append: async (chunk) =>
+          isDry ? rehearse(chunk.errors) : sendRequest(AppendRecipients, { ...one, kind, ...chunk }),
       }).finally(() => {
         seen.release();
         watch.stop();
       });
       if (!isDry) return ok((await sendRequest(GetRecipients, one)).recipients);
       const { lines, ...read } = counts;
-      return ok({ ...recipients, ...read, lines_stored: lines, processed: 0, unmatched: 0, complete: false });
+      return ok({ ...recipients, ...read, lines_stored: lines, processed: 0, unmatched: 0, complete: false, errors });
     } finally {
       release();
     }

@@ -1,10 +1,20 @@
 import { z } from "zod";
 import { named } from "../../named.ts";
-import { RecipientKind } from "../../recipients.ts";
+import { RecipientKind, recipientLimits } from "../../recipients.ts";
 import { afterLine, lineProblem } from "./imports.ts";
 import { pageQuery } from "./pagination.ts";
 
 const count = z.number().int().min(0);
+
+/** One problem of a line: it was refused, or found no device. */
+export const RecipientError = named(
+  "RecipientError",
+  {
+    ...lineProblem("recipient"),
+  },
+  { examples: [{ line: 7, field: "variables.amount", reason: "must be a number", code: "invalid-value" }] },
+);
+export type RecipientError = z.infer<typeof RecipientError>;
 
 /** How far the recipients of a notification are. The counts are numbers of lines. */
 export const Recipients = named(
@@ -22,6 +32,11 @@ export const Recipients = named(
       description:
         "Herald has all lines. False at the end: 24 hours passed without a line, or the notification was cancelled or expired",
     }),
+    errors: z
+      .array(RecipientError)
+      .max(recipientLimits.dryRunErrors)
+      .optional()
+      .meta({ description: "Of `dry_run=true` alone: its first errors, by line" }),
   },
   {
     examples: [
@@ -40,16 +55,6 @@ export const Recipients = named(
   },
 );
 export type Recipients = z.infer<typeof Recipients>;
-
-/** One problem of a line: it was refused, or found no device. */
-export const RecipientError = named(
-  "RecipientError",
-  {
-    ...lineProblem("recipient"),
-  },
-  { examples: [{ line: 7, field: "variables.amount", reason: "must be a number", code: "invalid-value" }] },
-);
-export type RecipientError = z.infer<typeof RecipientError>;
 
 /** Query of `PUT /notifications/{id}/recipients`. */
 export const RecipientsQuery = z.strictObject({
