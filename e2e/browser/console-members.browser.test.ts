@@ -117,3 +117,43 @@ test("an admin grants a project and signs the operator out, and someone without 
   expect(current.status).toBe(200);
   expectCalm(page);
 });
+
+/** Buttons that only read, among them the events of a webhook. */
+const reading =
+  /^(Find|Why\?|Next|Previous|More|Check the log|Export|API reference|Try again|[a-z]+\.[a-z]+$)/;
+
+test("a viewer is told at the top of a page what the role cannot do there, and finds no button that does it", async () => {
+  const project = await herald.system.project("Looked at");
+  const { device } = await project.register({ user_id: "ann", topics: ["news"] });
+  const { id } = await project.send({ title: "Seen", targets: ["all"] });
+  const webhook = { url: "http://127.0.0.1:1/herald" };
+  const hook = expectStatus(await project.call("POST /webhooks", { body: { webhook } }), 201).body.data.id;
+  const operator = { name: "Viewer", role: "viewer" };
+  const { token } = expectStatus(await herald.system.admin("POST /operators", { body: { operator } }), 201).body;
+  const page = await herald.browser.open("/", { width: 360, height: 780 });
+  const refused = refusalsOf(page);
+  await signIn(page, token);
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  const withActions = [
+    ...["/compose", "/topics", "/templates", "/templates/new", `/devices/${device.id}`, "/users/ann"],
+    ...[`/notifications/${id}`, "/settings", "/settings/providers", "/settings/kinds", "/settings/tokens"],
+    ...["/settings/webhooks", `/settings/webhooks/${hook}`, "/settings/identity"],
+    ...["/operations/letters", "/operations/operators"],
+  ];
+  for (const path of ["", "/notifications", "/trace", "/devices", "/users", "/settings/limits", ...withActions]) {
+    await page.goto(`${herald.system.gateway}/console/p/${project.id}${path}`);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await page.locator(".mantine-Skeleton-root").first().waitFor({ state: "detached" });
+    const notes = page.getByText(/^Your role here is viewer. Only the role (operator|admin) can/);
+    if (withActions.includes(path)) await notes.waitFor();
+    const buttons = page
+      .getByRole("main")
+      .locator('button:enabled:not(.copyable, [role="tab"]), a.mantine-Button-root');
+    const names = await buttons.allTextContents();
+    expect([path, names.filter((name) => name !== "" && !reading.test(name))]).toEqual([path, []]);
+  }
+  await page.goto(`${herald.system.gateway}/console/p/${project.id}/compose`);
+  expect(await page.getByLabel("Title").isDisabled()).toBe(true);
+  expect(refused).toEqual([]);
+  expectCalm(page);
+});

@@ -21,7 +21,7 @@ import { unreachable } from "./api/problems.ts";
 import { lastProject } from "./last-project.ts";
 import { Icon, type IconName } from "./parts/icon.tsx";
 import { ProjectMenu } from "./project-menu.tsx";
-import { useHasRole, useHasRoleHere, useSession } from "./session-context.tsx";
+import { useHasRole, useHasRoleHere, useMayWrite, useSession } from "./session-context.tsx";
 import { Brand } from "./sign-in.tsx";
 
 const places: readonly { readonly name: IconName; readonly label: string; readonly path: string }[] = [
@@ -118,16 +118,18 @@ export const Shell = () => {
           <Burger opened={opened} onClick={toggle} size="sm" aria-label="Menu" />
           <Brand />
           <span className="grow" />
-          <ActionIcon
-            component={Link}
-            to={`/p/${id}/compose`}
-            aria-label="Compose"
-            size="lg"
-            variant="light"
-            color="herald"
-          >
-            <Icon name="compose" />
-          </ActionIcon>
+          {useMayWrite() && (
+            <ActionIcon
+              component={Link}
+              to={`/p/${id}/compose`}
+              aria-label="Compose"
+              size="lg"
+              variant="light"
+              color="herald"
+            >
+              <Icon name="compose" />
+            </ActionIcon>
+          )}
         </Group>
       </AppShell.Header>
       <AppShell.Navbar className="shell-nav" aria-label="Main">

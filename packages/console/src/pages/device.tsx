@@ -9,6 +9,7 @@ import { Field, Form } from "../parts/field.tsx";
 import { platformNames, Time } from "../parts/format.tsx";
 import { JsonEditor, patchOf } from "../parts/json-editor.tsx";
 import { Copyable, Facts, JsonCode, Page, Panel, Problem } from "../parts/page.tsx";
+import { RoleNote } from "../parts/role-note.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { Timeline } from "./device/timeline.tsx";
 
@@ -59,6 +60,7 @@ export default function DevicePage() {
         )
       }
     >
+      <RoleNote needs="operator" can="change anything here" />
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {changing.error && <Problem error={changing.error} />}
       {data && (

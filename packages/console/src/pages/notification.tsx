@@ -12,8 +12,10 @@ import { count, duration, exactTime, percent, platformNames, Status, Time } from
 import { type Column, List } from "../parts/list.tsx";
 import { LockScreen } from "../parts/lock-screen.tsx";
 import { Copyable, Facts, mono, Note, Page, Panel, Problem } from "../parts/page.tsx";
+import { RoleNote } from "../parts/role-note.tsx";
 import { useMayWrite } from "../session-context.tsx";
-import { emptyDraft, saveDraft } from "./compose/draft.ts";
+import { saveDraft } from "./compose/draft.ts";
+import { draftOf } from "./compose/notification-of.ts";
 import { RecipientsPanel } from "./notification/recipients.tsx";
 import { sendTimeOf, WavesPanel } from "./notification/waves.tsx";
 import { activityName } from "./notifications.tsx";
@@ -189,14 +191,7 @@ export default function NotificationPage() {
   const seconds = ((data.completed_at ? Date.parse(data.completed_at) : Date.now()) - begun) / 1_000;
   const name = data.title ?? data.body ?? "(silent)";
   const asDraft = () => {
-    saveDraft(id, {
-      ...emptyDraft,
-      title: data.title ?? "",
-      body: data.body ?? "",
-      image: data.image ?? "",
-      link: data.link_to ?? "",
-      targets: data.targets,
-    });
+    saveDraft(id, draftOf(data));
     void navigate({ to: `/p/${id}/compose` });
   };
   return (
@@ -210,9 +205,11 @@ export default function NotificationPage() {
       status={data.status}
       actions={
         <>
-          <Button variant="default" onClick={asDraft}>
-            Use as draft
-          </Button>
+          {mayWrite && (
+            <Button variant="default" onClick={asDraft}>
+              Use as draft
+            </Button>
+          )}
           {!isFinal && mayWrite && (
             <Confirm
               label="Cancel sending"
@@ -227,6 +224,7 @@ export default function NotificationPage() {
         </>
       }
     >
+      <RoleNote needs="operator" can="change anything here" />
       <Stack>
         {error && <Problem error={error} onRetry={() => void refetch()} />}
         {!isFinal && counts.devices > 0 && (
@@ -263,6 +261,7 @@ export default function NotificationPage() {
                 <Facts
                   facts={{
                     Id: <Copyable value={data.id} />,
+                    Kind: data.kind,
                     Targets: data.targets.length > 0 && mono(data.targets.slice(0, 20).join(", ")),
                     "No match for": data.unmatched.length > 0 && (
                       <span className="warn mono">{data.unmatched.join(", ")}</span>

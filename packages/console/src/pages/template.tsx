@@ -1,5 +1,5 @@
 import type { Template } from "@herald/client";
-import { Button, NativeSelect, Stack, Text } from "@mantine/core";
+import { Button, Fieldset, NativeSelect, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
@@ -14,6 +14,7 @@ import { isJsonObject } from "../parts/json.ts";
 import { MessageFields } from "../parts/message-fields.tsx";
 import { Facts, Page, Panel, Problem } from "../parts/page.tsx";
 import { Preview } from "../parts/preview.tsx";
+import { RoleNote } from "../parts/role-note.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { contentOfTemplate, type Edited, editedOf, moreFieldsOf, newTemplate, samplesOf } from "./template/content.ts";
 import { VariableFields } from "./template/variables.tsx";
@@ -131,36 +132,39 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
         )
       }
     >
+      <RoleNote needs="operator" can="change anything here" />
       {acting.error && <Problem error={acting.error} />}
       <div className="columns wide">
-        <Stack>
-          <Panel title="Message">
-            <Stack gap="sm">
-              <MessageFields
-                value={edited}
-                change={change}
-                problemOf={problemAt}
-                placeholders={{
-                  title: "Order {{ order }} has shipped",
-                  link: "/orders/{{ order }}",
-                  more: '{ "localizations": { "de": { "title": "Bestellung {{ order }}" } } }',
-                }}
-                aboutMore="localizations, data, badge, sound, priority, ttl …: any field of a notification but targets and send_at"
-                badMore={more === undefined ? 'Write a JSON object, such as { "sound": "default" }' : undefined}
-              />
-            </Stack>
-          </Panel>
-          <Panel title="Variables">
-            <Stack gap="sm">
-              <VariableFields
-                value={edited.variables}
-                onChange={(variables) => change({ variables })}
-                problemOf={(variable) => problemAt(`variables/${variable}`)}
-              />
-            </Stack>
-          </Panel>
-          {stored && <Versions name={name} />}
-        </Stack>
+        <Fieldset variant="unstyled" disabled={!may}>
+          <Stack>
+            <Panel title="Message">
+              <Stack gap="sm">
+                <MessageFields
+                  value={edited}
+                  change={change}
+                  problemOf={problemAt}
+                  placeholders={{
+                    title: "Order {{ order }} has shipped",
+                    link: "/orders/{{ order }}",
+                    more: '{ "localizations": { "de": { "title": "Bestellung {{ order }}" } } }',
+                  }}
+                  aboutMore="localizations, data, badge, sound, priority, ttl …: any field of a notification but targets and send_at"
+                  badMore={more === undefined ? 'Write a JSON object, such as { "sound": "default" }' : undefined}
+                />
+              </Stack>
+            </Panel>
+            <Panel title="Variables">
+              <Stack gap="sm">
+                <VariableFields
+                  value={edited.variables}
+                  onChange={(variables) => change({ variables })}
+                  problemOf={(variable) => problemAt(`variables/${variable}`)}
+                />
+              </Stack>
+            </Panel>
+            {stored && <Versions name={name} />}
+          </Stack>
+        </Fieldset>
         <Stack className="sticky">
           <Preview
             payloadOf={(platform) => shownOf(platform)?.payload}

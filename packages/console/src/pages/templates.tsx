@@ -10,6 +10,7 @@ import { FormDialog } from "../parts/form.tsx";
 import { Time } from "../parts/format.tsx";
 import { type Column, List } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
+import { RoleNote } from "../parts/role-note.tsx";
 import { useMayWrite } from "../session-context.tsx";
 
 const nameRule = "1 to 64 of a-z, 0-9, _ and -, such as order-shipped";
@@ -55,6 +56,7 @@ export default function Templates() {
   const create = useMayWrite() && <Button onClick={() => setCreating(true)}>New template</Button>;
   return (
     <Page title="Templates" actions={create}>
+      <RoleNote needs="operator" can="change anything here" />
       <List
         query={query}
         columns={columns(id)}

@@ -10,6 +10,7 @@ import { FormDialog } from "../parts/form.tsx";
 import { count, Time } from "../parts/format.tsx";
 import { type Column, List, rowActions } from "../parts/list.tsx";
 import { Page, Problem } from "../parts/page.tsx";
+import { RoleNote } from "../parts/role-note.tsx";
 import { useMayWrite } from "../session-context.tsx";
 
 const NewTopic = ({ onClose }: { readonly onClose: () => void }) => {
@@ -80,6 +81,7 @@ export default function Topics() {
   const create = may && <Button onClick={() => setCreating(true)}>New topic</Button>;
   return (
     <Page title="Topics" actions={create}>
+      <RoleNote needs="operator" can="change anything here" />
       {closing.error && <Problem error={closing.error} />}
       <List
         filters={<TextFilter name="prefix" label="Begins with" />}

@@ -5,6 +5,7 @@ import { useRead, useRefresh, useRows } from "../api/read.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { List } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
+import { RoleNote } from "../parts/role-note.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { notificationColumns } from "./notifications.tsx";
 import { deviceColumns } from "./trace.tsx";
@@ -42,6 +43,7 @@ export default function UserPage() {
         )
       }
     >
+      <RoleNote needs="operator" can="change anything here" />
       <Stack>
         <List
           query={devices}

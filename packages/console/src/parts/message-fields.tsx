@@ -26,7 +26,13 @@ export const MessageFields = ({
   readonly change: (changes: Partial<Message>) => void;
   /** What is wrong with a field of the notification. */
   readonly problemOf: (field: string) => string | undefined;
-  readonly placeholders: { readonly title?: string; readonly link: string; readonly more: string };
+  readonly placeholders: {
+    readonly title?: string | undefined;
+    readonly body?: string | undefined;
+    readonly link: string;
+    readonly image?: string | undefined;
+    readonly more: string;
+  };
   readonly aboutMore: string;
   /** What to write instead, if the JSON cannot be read. */
   readonly badMore: string | undefined;
@@ -45,6 +51,7 @@ export const MessageFields = ({
     />
     <Textarea
       label="Text"
+      placeholder={placeholders.body}
       value={value.body}
       onChange={(event) => change({ body: event.currentTarget.value })}
       error={problemOf("body")}
@@ -62,7 +69,7 @@ export const MessageFields = ({
       />
       <Field
         label="Image"
-        placeholder="https://…"
+        placeholder={placeholders.image ?? "https://…"}
         value={value.image}
         onChange={(image) => change({ image })}
         error={problemOf("image")}

@@ -1,25 +1,47 @@
-import type { DryRun } from "@herald/client";
-import { Progress, Stack, Text } from "@mantine/core";
+import type { DryRun, TemplatePreview } from "@herald/client";
+import { Alert, Progress, Stack, Text } from "@mantine/core";
 import type { UseQueryResult } from "@tanstack/react-query";
 import { count, exactTime, platformNames } from "../../parts/format.tsx";
+import { Icon } from "../../parts/icon.tsx";
 import type { Shown } from "../../parts/lock-screen.tsx";
 import { Note, Panel, Problem } from "../../parts/page.tsx";
 import { Preview } from "../../parts/preview.tsx";
+import type { ComposeProblems } from "./problems.ts";
 
 const platforms = ["ios", "android", "web"] as const;
 
 type Props = {
   readonly dryRun: UseQueryResult<DryRun>;
-  /** Whether a target is named. */
-  readonly hasTargets: boolean;
+  /** The payloads of a template, for platforms that the dry run did not render. */
+  readonly rendered: TemplatePreview | undefined;
+  readonly error: unknown;
+  readonly problems: ComposeProblems;
+  /** Whether a target is named, or a file chosen. */
+  readonly hasRecipients: boolean;
+  /** Whether the recipients come from a file, which Herald counts when it reads it. */
+  readonly isFile: boolean;
   /** The typed content, shown for platforms that no device of the audience has. */
   readonly typed: Shown;
   readonly app: string;
 };
 
+/** What stops a draft: the sentences that are beside no field, and the names of the fields that have one. */
+const Unsendable = ({ problems: { fields, others } }: { readonly problems: ComposeProblems }) => (
+  <Alert icon={<Icon name="warning" />} title="This cannot be sent yet">
+    {fields.length > 0 && <Text>{`See ${fields.join(", ")}.`}</Text>}
+    {others.map((sentence) => (
+      <Text key={sentence} className="break">
+        {sentence}
+      </Text>
+    ))}
+  </Alert>
+);
+
 /** The number of devices and the preview of each platform. Both come from a dry run, so they match the real send. */
-export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
-  const { data, error, isFetching } = dryRun;
+export const Audience = ({ dryRun, rendered, error, problems, hasRecipients, isFile, typed, app }: Props) => {
+  const { isFetching } = dryRun;
+  const data = hasRecipients ? dryRun.data : undefined;
+  const isUnsendable = problems.fields.length + problems.others.length > 0;
   const total = data?.devices.total;
   // An app with the kit draws what has receipts or buttons.
   const formOf = (platform: (typeof platforms)[number]) =>
@@ -27,9 +49,13 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
   return (
     <Stack className="sticky">
       <Panel title="Audience" actions={isFetching && <Note>counting…</Note>}>
-        {error && <Problem error={error} onRetry={() => void dryRun.refetch()} />}
-        {!error && !hasTargets && <Text c="dimmed">Add a target to count its devices.</Text>}
-        {!error && data && hasTargets && (
+        {isUnsendable && <Unsendable problems={problems} />}
+        {Boolean(error) && !isUnsendable && <Problem error={error} onRetry={() => void dryRun.refetch()} />}
+        {!error && isFile && (
+          <Text c="dimmed">Herald counts the recipients when it checks the file. The preview is of the first one.</Text>
+        )}
+        {!error && !isFile && !hasRecipients && <Text c="dimmed">Add a target to count its devices.</Text>}
+        {!error && data && !isFile && (
           <>
             <p className="audience-total" aria-live="polite">
               <b>{count(total ?? 0)}</b> {(total ?? 0) === 1 ? "device" : "devices"}
@@ -58,6 +84,17 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
                 {count(devices)} delayed until {exactTime(until)}: {reason}
               </Text>
             ))}
+            {data.schedule && data.schedule.length > 0 && (
+              <Text c="dimmed" mt={8}>
+                {data.schedule.length === 1 ? "One wave, at" : `${data.schedule.length} waves, the first at`}{" "}
+                {exactTime(data.schedule[0]?.at)}
+              </Text>
+            )}
+            {data.not_judged && data.not_judged.length > 0 && (
+              <Text c="dimmed" mt={8}>
+                The kind’s cap is judged when it is sent: fewer may get it.
+              </Text>
+            )}
             {data.unmatched.length > 0 && (
               <Text c="var(--warn)">
                 No active device matches:{" "}
@@ -71,7 +108,11 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
           </>
         )}
       </Panel>
-      <Preview payloadOf={(platform) => data?.rendered[formOf(platform)]} typed={typed} app={app}>
+      <Preview
+        payloadOf={(platform) => data?.rendered[formOf(platform)] ?? rendered?.[platform]?.payload}
+        typed={typed}
+        app={app}
+      >
         {(platform) => {
           const size = data?.sizes[formOf(platform)];
           return (

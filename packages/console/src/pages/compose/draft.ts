@@ -1,7 +1,4 @@
-import type { NewNotification } from "@herald/client";
 import { useCallback, useState } from "react";
-import { type Json, objectOf } from "../../parts/json.ts";
-import { typedValue } from "../../parts/variable.ts";
 
 export type DraftButton = {
   readonly id: string;
@@ -24,7 +21,13 @@ export type Draft = {
   /** The share of the devices that are asked for a receipt, in percent; empty: the project's. */
   readonly receipts: string;
   readonly buttons: readonly DraftButton[];
+  /** What people may have switched it off by; empty: no kind. */
+  readonly kind: string;
+  /** Who gets it: targets, or the recipients of a file, which the form keeps only while the page is open. */
+  readonly from: "targets" | "file";
   readonly targets: readonly string[];
+  /** What a file of recipients names. */
+  readonly fileOf: "user" | "device" | "token";
   /** The name of a published template; empty: none. */
   readonly template: string;
   /** Values of its variables as they are typed; empty: the fallback. */
@@ -45,7 +48,8 @@ export type Draft = {
 export const emptyDraft: Draft = {
   ...{ title: "", body: "", image: "", link: "" },
   ...{ urgency: "", relevance: "", thread: "", channel: "", icon: "" },
-  ...{ receipts: "", buttons: [], targets: [], template: "", variables: [] },
+  ...{ receipts: "", buttons: [], template: "", variables: [] },
+  ...{ kind: "", from: "targets", targets: [], fileOf: "user" },
   ...{ sendAt: "", past: "", more: "" },
 };
 
@@ -89,53 +93,3 @@ export const useDraft = (projectId: string) => {
 };
 
 export const isEmpty = (draft: Draft): boolean => JSON.stringify(draft) === JSON.stringify(emptyDraft);
-
-/** The fields of `more`; undefined when it is not a JSON object. */
-export const moreOf = ({ more }: Draft): Json | undefined => (more.trim() === "" ? {} : objectOf(more));
-
-/** Whether it wakes an app or an extension, and needs neither title nor text. */
-export const showsNothing = (draft: Draft): boolean => {
-  const { silent, push_type: type } = moreOf(draft) ?? {};
-  return silent === true || type !== undefined;
-};
-
-const valuesOf = ({ variables }: Draft) =>
-  Object.fromEntries(
-    variables.flatMap(({ name, type, text }) => (text === "" ? [] : [[name, typedValue(type, text)]])),
-  );
-
-/** The fields of a draft that are single texts, by their names in the API. */
-const textsOf = ({ title, body, image, link, thread, channel, icon }: Draft) => ({
-  title,
-  body,
-  image: image.trim(),
-  link_to: link.trim(),
-  thread: thread.trim(),
-  android_channel: channel.trim(),
-  icon: icon.trim(),
-});
-
-const buttonOf = ({ id, title, link, opens }: DraftButton) => ({
-  ...{ id: id.trim(), title },
-  ...(opens ? link.trim() !== "" && { link_to: link.trim() } : { opens }),
-});
-
-const timeOf = ({ sendAt, past }: Draft) => {
-  if (sendAt === "") return {};
-  return past === ""
-    ? { send_at: new Date(sendAt).toISOString() }
-    : { send_at: `${sendAt.slice(0, 16)}:00`, time_zone: "device", past };
-};
-
-/** A draft as the body of a send. */
-export const notificationOf = (draft: Draft): NewNotification => ({
-  ...moreOf(draft),
-  ...(draft.template !== "" && { template: draft.template, variables: valuesOf(draft) }),
-  ...Object.fromEntries(Object.entries(textsOf(draft)).filter(([, text]) => text !== "")),
-  ...(draft.urgency !== "" && { urgency: draft.urgency as NonNullable<NewNotification["urgency"]> }),
-  ...(draft.relevance.trim() !== "" && { relevance: Number(draft.relevance.replace(",", ".")) }),
-  ...(draft.receipts.trim() !== "" && { receipts: Number(draft.receipts.replace(",", ".")) / 100 }),
-  ...(draft.buttons.length > 0 && { buttons: draft.buttons.map(buttonOf) }),
-  ...timeOf(draft),
-  targets: draft.targets,
-});

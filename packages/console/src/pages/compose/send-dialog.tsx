@@ -6,7 +6,8 @@ import { useProject } from "../../api/clients.ts";
 import { FormDialog } from "../../parts/form.tsx";
 import { count, platformNames } from "../../parts/format.tsx";
 import { Facts } from "../../parts/page.tsx";
-import { type Draft, notificationOf } from "./draft.ts";
+import type { Draft } from "./draft.ts";
+import { notificationOf } from "./notification-of.ts";
 import { whenOf } from "./when.tsx";
 
 type Props = {
@@ -44,6 +45,7 @@ export const SendDialog = ({ draft, devices, onClose, onSent }: Props) => {
               {draft.title || draft.body || draft.template || "(silent)"}
             </b>
           ),
+          Kind: draft.kind || "none: people cannot have switched it off",
           Targets: draft.targets.join(", "),
           Devices: (
             <>

@@ -1,9 +1,11 @@
 import { Select, SimpleGrid } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import { useEffect } from "react";
 import { useProject } from "../../api/clients.ts";
 import { firstRows } from "../../api/read.ts";
 import { Field } from "../../parts/field.tsx";
 import type { Draft } from "./draft.ts";
+import { useTemplateContent } from "./use-dry-run.ts";
 
 type Props = {
   readonly draft: Draft;
@@ -13,6 +15,20 @@ type Props = {
 
 /** As many as a project can have. */
 const maxTemplates = 200;
+
+/** A declared type in words, and a value of it. */
+const types: Readonly<Record<string, readonly [words: string, example: string]>> = {
+  string: ["A text", "Any text"],
+  number: ["A number", "12.5"],
+  boolean: ["true or false", "true"],
+  datetime: ["A time with its offset", "2030-01-31T09:00:00Z"],
+};
+
+const aboutOf = ({ type, fallback }: Draft["variables"][number], isFile: boolean): string => {
+  const [words = type] = types[type] ?? [];
+  if (fallback !== "") return `${words}; empty: ${fallback}.`;
+  return isFile ? `${words}; empty: from the file.` : `${words}; required.`;
+};
 
 /** The template of a notification, and the values of its variables. Hidden while the project has no published template. */
 export const TemplateFields = ({ draft, change, problemOf }: Props) => {
@@ -24,18 +40,18 @@ export const TemplateFields = ({ draft, change, problemOf }: Props) => {
       return data.flatMap(({ name, published }) => (published === undefined ? [] : [name]));
     },
   });
-  const choose = async (name: string | null) => {
-    if (name === null) return change({ template: "", variables: [] });
-    const { published } = await herald.templates.get(name);
-    const { content } = await herald.templates.get(name, { version: published });
-    const variables = Object.entries(content.variables ?? {}).map(([variable, { type, fallback }]) => ({
-      name: variable,
+  const content = useTemplateContent(draft.template);
+  // A newer version of the template may declare others than the draft was written with.
+  useEffect(() => {
+    if (content === undefined) return;
+    const variables = Object.entries(content.variables ?? {}).map(([name, { type, fallback }]) => ({
+      name,
       type,
       fallback: fallback === undefined ? "" : String(fallback),
-      text: draft.variables.find((one) => one.name === variable)?.text ?? "",
+      text: draft.variables.find((one) => one.name === name)?.text ?? "",
     }));
-    change({ template: name, variables });
-  };
+    if (JSON.stringify(variables) !== JSON.stringify(draft.variables)) change({ variables });
+  }, [content, draft.variables, change]);
   if (names.length === 0 && draft.template === "") return null;
   return (
     <>
@@ -43,7 +59,7 @@ export const TemplateFields = ({ draft, change, problemOf }: Props) => {
         label="Template"
         placeholder="none"
         value={draft.template === "" ? null : draft.template}
-        onChange={(name) => void choose(name)}
+        onChange={(name) => change({ template: name ?? "", ...(name === null && { variables: [] }) })}
         data={names.includes(draft.template) || draft.template === "" ? names : [...names, draft.template]}
         error={problemOf("template")}
         searchable
@@ -51,16 +67,19 @@ export const TemplateFields = ({ draft, change, problemOf }: Props) => {
       />
       {draft.variables.length > 0 && (
         <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-          {draft.variables.map(({ name, type, fallback, text }) => (
+          {draft.variables.map((variable) => (
             <Field
-              key={name}
-              label={name}
-              value={text}
-              placeholder={fallback === "" ? type : fallback}
-              onChange={(typed) =>
-                change({ variables: draft.variables.map((one) => (one.name === name ? { ...one, text: typed } : one)) })
+              key={variable.name}
+              label={variable.name}
+              description={aboutOf(variable, draft.from === "file")}
+              value={variable.text}
+              placeholder={variable.fallback || types[variable.type]?.[1]}
+              onChange={(text) =>
+                change({
+                  variables: draft.variables.map((one) => (one.name === variable.name ? { ...one, text } : one)),
+                })
               }
-              error={problemOf(`variables/${name}`)}
+              error={problemOf(`variables/${variable.name}`)}
             />
           ))}
         </SimpleGrid>

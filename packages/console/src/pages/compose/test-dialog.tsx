@@ -5,14 +5,23 @@ import { useProject } from "../../api/clients.ts";
 import { Field } from "../../parts/field.tsx";
 import { FormDialog } from "../../parts/form.tsx";
 import { Sentence, Status } from "../../parts/format.tsx";
-import { type Draft, notificationOf } from "./draft.ts";
+import type { FileRecipient } from "../recipients-file/read-file.ts";
+import type { Draft } from "./draft.ts";
+import { testOf } from "./notification-of.ts";
 
 const finalWithinMs = 30_000;
 
 type Result = { readonly status: string; readonly trace: DeliveryTrace | undefined };
 
+type Props = {
+  readonly draft: Draft;
+  /** The first recipient of the draft's file. */
+  readonly first: FileRecipient | undefined;
+  readonly onClose: () => void;
+};
+
 /** Sends the draft to one device now, and shows the delivery trace. */
-export const TestDialog = ({ draft, onClose }: { readonly draft: Draft; readonly onClose: () => void }) => {
+export const TestDialog = ({ draft, first, onClose }: Props) => {
   const { herald } = useProject();
   const [device, setDevice] = useState("");
   const [result, setResult] = useState<Result>();
@@ -20,8 +29,7 @@ export const TestDialog = ({ draft, onClose }: { readonly draft: Draft; readonly
     setResult(undefined);
     const typed = device.trim();
     const target = /^(device|token|user|dev_)/.test(typed) ? typed : `token:${typed}`;
-    const { send_at: _, ...notification } = notificationOf(draft);
-    const { id, completed } = await herald.notifications.send({ ...notification, targets: [target] });
+    const { id, completed } = await herald.notifications.send(testOf(draft, target, first));
     const now = await completed({ signal: AbortSignal.timeout(finalWithinMs) }).catch(() =>
       herald.notifications.get(id),
     );

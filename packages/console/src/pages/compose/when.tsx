@@ -32,6 +32,12 @@ const choiceOf = ({ sendAt, past }: Draft) => (sendAt === "" ? "now" : past === 
 
 /** When to send: now, at an instant, or at the local time of each device. */
 export const When = ({ draft, change, problemOf }: Props) => {
+  if (draft.from === "file")
+    return (
+      <Panel title="When">
+        <Text c="dimmed">A file is sent at once, line by line, after you have seen what Herald found in it.</Text>
+      </Panel>
+    );
   const choice = choiceOf(draft);
   const sendAt = draft.sendAt || soon();
   const choices = {
@@ -80,6 +86,7 @@ export const When = ({ draft, change, problemOf }: Props) => {
               data={pasts}
               value={draft.past}
               onChange={(past) => past && change({ past: past as Draft["past"] })}
+              error={problemOf("past") ?? problemOf("time_zone")}
               allowDeselect={false}
             />
           )}

@@ -1,23 +1,23 @@
-import type { Notification, Recipients as RecipientCounts, RecipientError } from "@herald/client";
-import { Progress, Stack, Text } from "@mantine/core";
+import type { Notification, Recipients as RecipientCounts } from "@herald/client";
+import { Progress, Stack } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
 import { useProject } from "../../api/clients.ts";
 import { useFirstRows } from "../../api/read.ts";
 import { count } from "../../parts/format.tsx";
-import { type Column, List } from "../../parts/list.tsx";
+import { List } from "../../parts/list.tsx";
 import { Facts, Note, Panel } from "../../parts/page.tsx";
+import { useMayWrite } from "../../session-context.tsx";
+import { recipientErrorColumns } from "../recipients-file/report.tsx";
+
+/** Few notifications wait for a file. */
+const UploadPanel = lazy(() => import("./upload-panel.tsx"));
 
 const kindNames: Readonly<Record<string, string>> = { user: "users", device: "devices", token: "push tokens" };
 
 const errorsAtATime = 25;
 /** While lines arrive or are processed. */
 const everyMs = 1_500;
-
-const columns: readonly Column<RecipientError>[] = [
-  { title: "Line", cell: ({ line }) => count(line) },
-  { title: "Field", cell: ({ field }) => <span className="mono break">{field || "the line"}</span> },
-  { title: "Problem", cell: ({ reason }) => <span className="break">{reason}</span> },
-];
 
 /** How far an upload is, in one sentence. */
 const progressOf = ({ complete, lines_stored: stored, processed, recipients }: RecipientCounts, ended: boolean) => {
@@ -41,7 +41,7 @@ const Errors = ({ notification, polls }: { readonly notification: string; readon
     <List
       query={query}
       onMore={onMore}
-      columns={columns}
+      columns={recipientErrorColumns}
       keyOf={({ line, field }) => `${line}/${field}`}
       label="Lines that were not sent"
     />
@@ -57,6 +57,7 @@ export const RecipientsPanel = ({
   readonly ended: boolean;
 }) => {
   const { id, herald } = useProject();
+  const mayWrite = useMayWrite();
   const { data, isPlaceholderData } = useQuery({
     // With the end in the key, the counts are read once more after it.
     queryKey: [id, "recipients", ntf, ended],
@@ -70,6 +71,11 @@ export const RecipientsPanel = ({
   const progress = progressOf(data, ended && !isPlaceholderData);
   return (
     <>
+      {recipients.upload && !ended && !data.complete && mayWrite && (
+        <Suspense>
+          <UploadPanel key={ntf} notification={ntf} stored={data.lines_stored} />
+        </Suspense>
+      )}
       <Panel title="Recipients">
         <Stack>
           {recipients.upload && (
@@ -83,14 +89,6 @@ export const RecipientsPanel = ({
               )}
               <Note>{progress}</Note>
             </div>
-          )}
-          {recipients.upload && !ended && !data.complete && (
-            <Text size="sm">
-              Upload it, or continue a broken upload:{" "}
-              <span className="mono break">
-                herald send --resume {ntf} --recipients {"<file>"}
-              </span>
-            </Text>
           )}
           <Facts
             facts={{

@@ -8,6 +8,7 @@ import { useAct, useFirstRows, useRefresh } from "../../api/read.ts";
 import { count, exactTime, Time } from "../../parts/format.tsx";
 import { type Column, List } from "../../parts/list.tsx";
 import { Facts, mono, Problem } from "../../parts/page.tsx";
+import { RoleNote } from "../../parts/role-note.tsx";
 import { SmallButton } from "../../parts/small-button.tsx";
 import { useHasRole } from "../../session-context.tsx";
 
@@ -90,6 +91,7 @@ export default function DeadLetters() {
   ];
   return (
     <>
+      <RoleNote needs="operator" can="replay messages" everywhere />
       <List
         actions={
           <Group gap={8}>

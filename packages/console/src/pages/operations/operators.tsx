@@ -9,6 +9,7 @@ import { FormDialog } from "../../parts/form.tsx";
 import { count, Time } from "../../parts/format.tsx";
 import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
+import { RoleNote } from "../../parts/role-note.tsx";
 import { SmallButton } from "../../parts/small-button.tsx";
 import { useHasRole } from "../../session-context.tsx";
 import { type Grant, GrantFields, GrantsDialog } from "./grants.tsx";
@@ -71,86 +72,89 @@ const Grants = ({
 export default function Operators() {
   const may = useHasRole("admin");
   return (
-    <ManagedList<Operator>
-      title="Operators"
-      queryKey={["operators"]}
-      load={(page) => admin.operators.list({ perPage: 100 }).page(page)}
-      empty={{
-        title: "No operators yet",
-        text: "Give each person a token of their own: the admin token is for setting Herald up.",
-      }}
-      add={may && { label: "New operator", Form: NewOperatorForm, made: "Their token" }}
-      columns={({ refresh, change, showSecret }) => [
-        {
-          title: "Name",
-          cell: (row) => (
-            <span className="break" dir="auto">
-              {row.name}
-              {row.groups && (
-                <Text component="div" size="xs" c="dimmed">
-                  {row.groups.length === 0 ? "in no group" : `in ${row.groups.join(", ")}`}
-                </Text>
-              )}
-            </span>
-          ),
-        },
-        {
-          title: "Role",
-          cell: (row) => (
-            <>
-              <Select
-                size="xs"
-                w={104}
-                aria-label={`Role: ${row.name}`}
-                data={knownValues.role}
-                value={row.role}
-                allowDeselect={false}
-                disabled={!may}
-                onChange={(next) => change(() => admin.operators.update(row.id, { role: next as Role }))}
-              />
-              {row.effective && row.effective.groups.length > 0 && (
-                <Text component="div" size="xs" c="dimmed">
-                  {`${row.effective.role} by group ${row.effective.groups.join(", ")}`}
-                </Text>
-              )}
-            </>
-          ),
-        },
-        { title: "Projects", right: true, cell: (row) => <Grants row={row} may={may} refresh={refresh} /> },
-        { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
-        rowActions(
-          (row) =>
-            may && (
-              <Group gap={8} justify="flex-end">
-                <Confirm
-                  label="Sign out"
-                  title={`Sign ${row.name} out everywhere?`}
-                  verb="Sign out"
-                  danger={false}
-                  act={() => admin.operators.signOut(row.id)}
-                  onDone={refresh}
-                  about="Every session ends within a second. The token stays valid."
-                />
-                <Confirm
-                  label="New token"
-                  title={`Make a new token for ${row.name}?`}
-                  verb="New token"
-                  danger={false}
-                  act={async () => showSecret((await admin.operators.rotateToken(row.id)).token)}
-                  onDone={refresh}
-                  about="The earlier token and its sessions end within a second."
-                />
-                <Confirm
-                  title={`Delete ${row.name}?`}
-                  verb="Delete the operator"
-                  act={() => admin.operators.delete(row.id)}
-                  onDone={refresh}
-                  about="Their token and sessions end within a second."
-                />
-              </Group>
+    <>
+      <RoleNote needs="admin" can="change operators" everywhere />
+      <ManagedList<Operator>
+        title="Operators"
+        queryKey={["operators"]}
+        load={(page) => admin.operators.list({ perPage: 100 }).page(page)}
+        empty={{
+          title: "No operators yet",
+          text: "Give each person a token of their own: the admin token is for setting Herald up.",
+        }}
+        add={may && { label: "New operator", Form: NewOperatorForm, made: "Their token" }}
+        columns={({ refresh, change, showSecret }) => [
+          {
+            title: "Name",
+            cell: (row) => (
+              <span className="break" dir="auto">
+                {row.name}
+                {row.groups && (
+                  <Text component="div" size="xs" c="dimmed">
+                    {row.groups.length === 0 ? "in no group" : `in ${row.groups.join(", ")}`}
+                  </Text>
+                )}
+              </span>
             ),
-        ),
-      ]}
-    />
+          },
+          {
+            title: "Role",
+            cell: (row) => (
+              <>
+                <Select
+                  size="xs"
+                  w={104}
+                  aria-label={`Role: ${row.name}`}
+                  data={knownValues.role}
+                  value={row.role}
+                  allowDeselect={false}
+                  disabled={!may}
+                  onChange={(next) => change(() => admin.operators.update(row.id, { role: next as Role }))}
+                />
+                {row.effective && row.effective.groups.length > 0 && (
+                  <Text component="div" size="xs" c="dimmed">
+                    {`${row.effective.role} by group ${row.effective.groups.join(", ")}`}
+                  </Text>
+                )}
+              </>
+            ),
+          },
+          { title: "Projects", right: true, cell: (row) => <Grants row={row} may={may} refresh={refresh} /> },
+          { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
+          rowActions(
+            (row) =>
+              may && (
+                <Group gap={8} justify="flex-end">
+                  <Confirm
+                    label="Sign out"
+                    title={`Sign ${row.name} out everywhere?`}
+                    verb="Sign out"
+                    danger={false}
+                    act={() => admin.operators.signOut(row.id)}
+                    onDone={refresh}
+                    about="Every session ends within a second. The token stays valid."
+                  />
+                  <Confirm
+                    label="New token"
+                    title={`Make a new token for ${row.name}?`}
+                    verb="New token"
+                    danger={false}
+                    act={async () => showSecret((await admin.operators.rotateToken(row.id)).token)}
+                    onDone={refresh}
+                    about="The earlier token and its sessions end within a second."
+                  />
+                  <Confirm
+                    title={`Delete ${row.name}?`}
+                    verb="Delete the operator"
+                    act={() => admin.operators.delete(row.id)}
+                    onDone={refresh}
+                    about="Their token and sessions end within a second."
+                  />
+                </Group>
+              ),
+          ),
+        ]}
+      />
+    </>
   );
 }

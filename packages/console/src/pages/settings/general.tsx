@@ -11,6 +11,7 @@ import { Field, Form } from "../../parts/field.tsx";
 import { exactTime } from "../../parts/format.tsx";
 import { Copyable, Facts, Panel, Problem } from "../../parts/page.tsx";
 import { HoursFields, type OwnHours } from "../../parts/quiet-hours.tsx";
+import { RoleNote } from "../../parts/role-note.tsx";
 import { useHasRole, useHasRoleHere } from "../../session-context.tsx";
 
 const ProjectForm = ({ project }: { readonly project: Project }) => {
@@ -44,113 +45,116 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
     void navigate({ to: "/" });
   };
   return (
-    <div className="columns wide">
-      <Stack>
-        <Panel title="Project">
-          <Form onSubmit={saving.mutate} disabled={!may}>
-            <Field label="Name" value={name} onChange={setName} error={problemsOf(saving.error, "#/project/name")} />
-            <Switch
-              label="Apps can register devices"
-              description="Apps call PUT /identification without a credential. Turn it off when your backend registers devices."
-              checked={open}
-              onChange={(event) => setOpen(event.currentTarget.checked)}
-            />
-            <TagsInput
-              label="Protected metadata"
-              description="Paths that apps cannot change, such as plan or billing.plan. Press Enter after each."
-              value={[...paths]}
-              onChange={setPaths}
-              acceptValueOnBlur
-              error={problemsOf(saving.error, "#/project/protected_metadata")}
-            />
-            <Field
-              label="Devices become inactive after"
-              description="For example 90d. A device that is not seen for this long gets no notifications until it registers again. Empty: never."
-              placeholder="never"
-              value={staleAfter}
-              onChange={setStaleAfter}
-              error={problemsOf(saving.error, "#/project/stale_after")}
-              maw={240}
-            />
-            <NumberInput
-              label="Devices asked for a receipt, in percent"
-              description="A notification can say otherwise. A phone with Android shows nothing of a notification that asks if its app was force-stopped, so asking may lower delivery there."
-              value={share * 100}
-              onChange={(percent) => setShare(Number(percent) / 100)}
-              min={0}
-              max={100}
-              error={problemsOf(saving.error, "#/project/receipts")}
-              maw={240}
-            />
-            <HoursFields
-              value={hours}
-              onChange={setHours}
-              error={problemsOf(saving.error, "#/project/quiet_hours/to")}
-            />
-            <Field
-              label="Time zone of devices without one"
-              description="For notifications that are sent at a local time. An IANA name, such as Europe/Berlin."
-              value={zone}
-              onChange={setZone}
-              error={problemsOf(saving.error, "#/project/default_time_zone")}
-              maw={240}
-            />
-            {saving.error && <Problem error={saving.error} />}
-            {may && (
-              <Group gap="sm">
-                <Button type="submit" loading={saving.isPending}>
-                  Save
-                </Button>
-                {saving.isSuccess && (
-                  <Text span c="var(--good)" role="status">
-                    Saved.
-                  </Text>
-                )}
-              </Group>
-            )}
-          </Form>
-        </Panel>
-      </Stack>
-      <Stack>
-        <Panel title="Project">
-          <Facts
-            facts={{
-              Id: <Copyable value={project.id} />,
-              ...(project.key && { Key: <Copyable value={project.key} /> }),
-              Created: exactTime(project.created_at),
-            }}
-          />
-        </Panel>
-        {mayDelete && (
-          <Panel title="Delete this project">
-            <Stack>
-              <Text c="dimmed">
-                This deletes its devices, notifications, tokens and statistics, and cannot be undone.
-              </Text>
-              <div>
-                <Confirm
-                  label="Delete the project"
-                  title="Delete this project"
-                  verb="Delete the project"
-                  size="sm"
-                  act={async () => {
-                    if (typed !== project.name) throw new Error("The name does not match.");
-                    await admin.projects.delete(project.id);
-                  }}
-                  onDone={remove}
-                >
-                  <Field
-                    label={`Type the project's name, ${project.name}, to confirm`}
-                    value={typed}
-                    onChange={setTyped}
-                  />
-                </Confirm>
-              </div>
-            </Stack>
+    <>
+      <RoleNote needs="admin" can="change anything here" />
+      <div className="columns wide">
+        <Stack>
+          <Panel title="Project">
+            <Form onSubmit={saving.mutate} disabled={!may}>
+              <Field label="Name" value={name} onChange={setName} error={problemsOf(saving.error, "#/project/name")} />
+              <Switch
+                label="Apps can register devices"
+                description="Apps call PUT /identification without a credential. Turn it off when your backend registers devices."
+                checked={open}
+                onChange={(event) => setOpen(event.currentTarget.checked)}
+              />
+              <TagsInput
+                label="Protected metadata"
+                description="Paths that apps cannot change, such as plan or billing.plan. Press Enter after each."
+                value={[...paths]}
+                onChange={setPaths}
+                acceptValueOnBlur
+                error={problemsOf(saving.error, "#/project/protected_metadata")}
+              />
+              <Field
+                label="Devices become inactive after"
+                description="For example 90d. A device that is not seen for this long gets no notifications until it registers again. Empty: never."
+                placeholder="never"
+                value={staleAfter}
+                onChange={setStaleAfter}
+                error={problemsOf(saving.error, "#/project/stale_after")}
+                maw={240}
+              />
+              <NumberInput
+                label="Devices asked for a receipt, in percent"
+                description="A notification can say otherwise. A phone with Android shows nothing of a notification that asks if its app was force-stopped, so asking may lower delivery there."
+                value={share * 100}
+                onChange={(percent) => setShare(Number(percent) / 100)}
+                min={0}
+                max={100}
+                error={problemsOf(saving.error, "#/project/receipts")}
+                maw={240}
+              />
+              <HoursFields
+                value={hours}
+                onChange={setHours}
+                error={problemsOf(saving.error, "#/project/quiet_hours/to")}
+              />
+              <Field
+                label="Time zone of devices without one"
+                description="For notifications that are sent at a local time. An IANA name, such as Europe/Berlin."
+                value={zone}
+                onChange={setZone}
+                error={problemsOf(saving.error, "#/project/default_time_zone")}
+                maw={240}
+              />
+              {saving.error && <Problem error={saving.error} />}
+              {may && (
+                <Group gap="sm">
+                  <Button type="submit" loading={saving.isPending}>
+                    Save
+                  </Button>
+                  {saving.isSuccess && (
+                    <Text span c="var(--good)" role="status">
+                      Saved.
+                    </Text>
+                  )}
+                </Group>
+              )}
+            </Form>
           </Panel>
-        )}
-      </Stack>
-    </div>
+        </Stack>
+        <Stack>
+          <Panel title="Project">
+            <Facts
+              facts={{
+                Id: <Copyable value={project.id} />,
+                ...(project.key && { Key: <Copyable value={project.key} /> }),
+                Created: exactTime(project.created_at),
+              }}
+            />
+          </Panel>
+          {mayDelete && (
+            <Panel title="Delete this project">
+              <Stack>
+                <Text c="dimmed">
+                  This deletes its devices, notifications, tokens and statistics, and cannot be undone.
+                </Text>
+                <div>
+                  <Confirm
+                    label="Delete the project"
+                    title="Delete this project"
+                    verb="Delete the project"
+                    size="sm"
+                    act={async () => {
+                      if (typed !== project.name) throw new Error("The name does not match.");
+                      await admin.projects.delete(project.id);
+                    }}
+                    onDone={remove}
+                  >
+                    <Field
+                      label={`Type the project's name, ${project.name}, to confirm`}
+                      value={typed}
+                      onChange={setTyped}
+                    />
+                  </Confirm>
+                </div>
+              </Stack>
+            </Panel>
+          )}
+        </Stack>
+      </div>
+    </>
   );
 };
 

@@ -9,6 +9,7 @@ import { objectOf } from "../../parts/json.ts";
 import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
 import { Copyable } from "../../parts/page.tsx";
+import { RoleNote } from "../../parts/role-note.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
 
 const NewKey = ({ onClose, onMade }: NewProps) => {
@@ -41,32 +42,35 @@ export default function Identity() {
   const { id } = useProject();
   const may = useHasRoleHere("admin");
   return (
-    <ManagedList<IdentityKey>
-      title="Identity keys"
-      queryKey={[id, "identity-keys"]}
-      load={(page) => admin.identityKeys.list(id, { perPage: 100 }).page(page)}
-      empty={{
-        title: "No identity keys",
-        text: "Your backend signs user tokens with it, so that an app can log in only its own user.",
-      }}
-      add={may && { label: "New key", Form: NewKey, made: "The new secret" }}
-      columns={({ refresh }) => [
-        { title: "Id", cell: (row) => <Copyable value={row.id} /> },
-        { title: "Algorithm", cell: (row) => row.algorithm },
-        { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
-        rowActions(
-          (row) =>
-            may && (
-              <Confirm
-                title="Delete this key?"
-                verb="Delete the key"
-                act={() => admin.identityKeys.delete(id, row.id)}
-                onDone={refresh}
-                about="User tokens signed with it are refused from now on."
-              />
-            ),
-        ),
-      ]}
-    />
+    <>
+      <RoleNote needs="admin" can="change anything here" />
+      <ManagedList<IdentityKey>
+        title="Identity keys"
+        queryKey={[id, "identity-keys"]}
+        load={(page) => admin.identityKeys.list(id, { perPage: 100 }).page(page)}
+        empty={{
+          title: "No identity keys",
+          text: "Your backend signs user tokens with it, so that an app can log in only its own user.",
+        }}
+        add={may && { label: "New key", Form: NewKey, made: "The new secret" }}
+        columns={({ refresh }) => [
+          { title: "Id", cell: (row) => <Copyable value={row.id} /> },
+          { title: "Algorithm", cell: (row) => row.algorithm },
+          { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
+          rowActions(
+            (row) =>
+              may && (
+                <Confirm
+                  title="Delete this key?"
+                  verb="Delete the key"
+                  act={() => admin.identityKeys.delete(id, row.id)}
+                  onDone={refresh}
+                  about="User tokens signed with it are refused from now on."
+                />
+              ),
+          ),
+        ]}
+      />
+    </>
   );
 }

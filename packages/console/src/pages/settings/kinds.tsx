@@ -8,6 +8,7 @@ import { FormDialog } from "../../parts/form.tsx";
 import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
 import { HoursFields, hoursText, type OwnHours } from "../../parts/quiet-hours.tsx";
+import { RoleNote } from "../../parts/role-note.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
 
 type Window = NonNullable<KindDeclaration["frequency_cap"]>["per"];
@@ -122,55 +123,58 @@ export default function Kinds() {
   const { id } = useProject();
   const may = useHasRoleHere("admin");
   return (
-    <ManagedList<DeclaredKind & { readonly id: string }>
-      title="Kinds"
-      queryKey={[id, "kinds"]}
-      load={async (page) => {
-        const found = await admin.kinds.list(id, { perPage: 100 }).page(page);
-        return { ...found, data: found.data.map((one) => ({ ...one, id: one.kind })) };
-      }}
-      empty={{
-        title: "No kinds declared",
-        text: "Declare the kinds of notifications that people may switch off, or get only so often.",
-      }}
-      add={may && { label: "Declare a kind", Form: KindForm, made: "" }}
-      columns={({ refresh }) => [
-        {
-          title: "Kind",
-          cell: (row) => (
-            <span className="row-link">
-              <b className="break">{row.title}</b>
-              <span className="muted break mono">{row.kind}</span>
-            </span>
-          ),
-        },
-        {
-          title: "Without a choice",
-          cell: ({ critical, on_by_default: on }) => (critical ? "always on" : on ? "on" : "off"),
-        },
-        { title: "For each person", wide: true, cell: capText },
-        {
-          title: "Quiet hours",
-          wide: true,
-          cell: (row) => (row.critical ? "none" : hoursText(row.quiet_hours, "the project's")),
-        },
-        rowActions(
-          (row) =>
-            may && (
-              <Group gap={8} justify="flex-end">
-                <Change row={row} refresh={refresh} />
-                <Confirm
-                  label="Delete"
-                  title={`Delete ${row.title}?`}
-                  verb="Delete the kind"
-                  act={() => admin.kinds.delete(id, row.kind)}
-                  onDone={refresh}
-                  about="Sends that name it then go to every device, any number of times."
-                />
-              </Group>
+    <>
+      <RoleNote needs="admin" can="change anything here" />
+      <ManagedList<DeclaredKind & { readonly id: string }>
+        title="Kinds"
+        queryKey={[id, "kinds"]}
+        load={async (page) => {
+          const found = await admin.kinds.list(id, { perPage: 100 }).page(page);
+          return { ...found, data: found.data.map((one) => ({ ...one, id: one.kind })) };
+        }}
+        empty={{
+          title: "No kinds declared",
+          text: "Declare the kinds of notifications that people may switch off, or get only so often.",
+        }}
+        add={may && { label: "Declare a kind", Form: KindForm, made: "" }}
+        columns={({ refresh }) => [
+          {
+            title: "Kind",
+            cell: (row) => (
+              <span className="row-link">
+                <b className="break">{row.title}</b>
+                <span className="muted break mono">{row.kind}</span>
+              </span>
             ),
-        ),
-      ]}
-    />
+          },
+          {
+            title: "Without a choice",
+            cell: ({ critical, on_by_default: on }) => (critical ? "always on" : on ? "on" : "off"),
+          },
+          { title: "For each person", wide: true, cell: capText },
+          {
+            title: "Quiet hours",
+            wide: true,
+            cell: (row) => (row.critical ? "none" : hoursText(row.quiet_hours, "the project's")),
+          },
+          rowActions(
+            (row) =>
+              may && (
+                <Group gap={8} justify="flex-end">
+                  <Change row={row} refresh={refresh} />
+                  <Confirm
+                    label="Delete"
+                    title={`Delete ${row.title}?`}
+                    verb="Delete the kind"
+                    act={() => admin.kinds.delete(id, row.kind)}
+                    onDone={refresh}
+                    about="Sends that name it then go to every device, any number of times."
+                  />
+                </Group>
+              ),
+          ),
+        ]}
+      />
+    </>
   );
 }

@@ -6,6 +6,7 @@ import { useRefresh } from "../../api/read.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Time } from "../../parts/format.tsx";
 import { Facts, mono, Panel, Problem } from "../../parts/page.tsx";
+import { RoleNote } from "../../parts/role-note.tsx";
 import { SmallButton } from "../../parts/small-button.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
 import { useProviders } from "../overview/attention.tsx";
@@ -128,6 +129,7 @@ export default function Providers() {
   const views = useProviders();
   return (
     <Stack>
+      <RoleNote needs="admin" can="change anything here" />
       {providers.map((provider, index) => (
         <ProviderPanel key={provider.name} provider={provider} view={views[index]?.data} error={views[index]?.error} />
       ))}

@@ -8,6 +8,7 @@ import { FormDialog } from "../../parts/form.tsx";
 import { Time } from "../../parts/format.tsx";
 import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
+import { RoleNote } from "../../parts/role-note.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
 
 type Scope = NonNullable<NewProjectToken["scopes"]>[number];
@@ -66,31 +67,34 @@ export default function Tokens() {
   const { id } = useProject();
   const may = useHasRoleHere("admin");
   return (
-    <ManagedList<ProjectToken>
-      title="Project tokens"
-      queryKey={[id, "tokens"]}
-      load={(page) => admin.tokens.list(id, { perPage: 100 }).page(page)}
-      empty={{ title: "No tokens", text: "Your backend needs a token to send notifications." }}
-      add={may && { label: "New token", Form: NewToken, made: "The new token" }}
-      columns={({ refresh }) => [
-        { title: "Name", cell: (row) => <span className="break">{row.name}</span> },
-        { title: "Scopes", cell: (row) => row.scopes.join(", ") },
-        { title: "Expires", wide: true, cell: (row) => <Time at={row.expires_at} /> },
-        { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
-        rowActions(
-          (row) =>
-            may && (
-              <Confirm
-                label="Revoke"
-                title={`Revoke ${row.name}?`}
-                verb="Revoke the token"
-                act={() => admin.tokens.revoke(id, row.id)}
-                onDone={refresh}
-                about="It is refused everywhere within a second."
-              />
-            ),
-        ),
-      ]}
-    />
+    <>
+      <RoleNote needs="admin" can="change anything here" />
+      <ManagedList<ProjectToken>
+        title="Project tokens"
+        queryKey={[id, "tokens"]}
+        load={(page) => admin.tokens.list(id, { perPage: 100 }).page(page)}
+        empty={{ title: "No tokens", text: "Your backend needs a token to send notifications." }}
+        add={may && { label: "New token", Form: NewToken, made: "The new token" }}
+        columns={({ refresh }) => [
+          { title: "Name", cell: (row) => <span className="break">{row.name}</span> },
+          { title: "Scopes", cell: (row) => row.scopes.join(", ") },
+          { title: "Expires", wide: true, cell: (row) => <Time at={row.expires_at} /> },
+          { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
+          rowActions(
+            (row) =>
+              may && (
+                <Confirm
+                  label="Revoke"
+                  title={`Revoke ${row.name}?`}
+                  verb="Revoke the token"
+                  act={() => admin.tokens.revoke(id, row.id)}
+                  onDone={refresh}
+                  about="It is refused everywhere within a second."
+                />
+              ),
+          ),
+        ]}
+      />
+    </>
   );
 }

@@ -9,8 +9,10 @@ import { ChoiceFilter, useFilters } from "../../parts/filters.tsx";
 import { exactTime, Status, Time } from "../../parts/format.tsx";
 import { type Column, List, Rows, rowActions } from "../../parts/list.tsx";
 import { Facts, JsonCode, Panel, Problem } from "../../parts/page.tsx";
+import { RoleNote } from "../../parts/role-note.tsx";
 import { SecretOnce } from "../../parts/secret.tsx";
 import { SmallButton } from "../../parts/small-button.tsx";
+import { useMayWrite } from "../../session-context.tsx";
 import { shortName, webhookState } from "./webhooks.tsx";
 
 const attemptColumns: readonly Column<WebhookMessageDetail["attempts"][number]>[] = [
@@ -70,6 +72,7 @@ export default function WebhookPage() {
     messagesPollMs,
   );
   const acting = useAct(refresh);
+  const may = useMayWrite();
   const columns: readonly Column<WebhookMessage>[] = [
     {
       title: "Event",
@@ -83,52 +86,60 @@ export default function WebhookPage() {
     { title: "Attempts", right: true, wide: true, cell: (row) => row.attempt_count },
     { title: "Last error", wide: true, cell: (row) => <span className="break">{row.last_error}</span> },
     { title: "At", right: true, wide: true, cell: (row) => <Time at={row.timestamp} /> },
-    rowActions((row) => (
-      <SmallButton onClick={() => acting.mutate(() => herald.webhooks.resend(webhook, row.id))}>Send again</SmallButton>
-    )),
+    rowActions(
+      (row) =>
+        may && (
+          <SmallButton onClick={() => acting.mutate(() => herald.webhooks.resend(webhook, row.id))}>
+            Send again
+          </SmallButton>
+        ),
+    ),
   ];
   return (
     <Stack>
+      <RoleNote needs="operator" can="change anything here" />
       {(one.error || acting.error) && <Problem error={one.error ?? acting.error} />}
       {one.data && (
         <Panel
           title={<span className="cut">{one.data.url}</span>}
           status={webhookState(one.data)}
           actions={
-            <Group gap={8}>
-              <Button
-                size="compact-sm"
-                variant="light"
-                loading={acting.isPending}
-                onClick={() => acting.mutate(() => herald.webhooks.ping(webhook))}
-              >
-                Send a test message
-              </Button>
-              <SmallButton
-                onClick={() =>
-                  acting.mutate(() => herald.webhooks.recover(webhook, new Date(Date.now() - 86_400_000 * 7)))
-                }
-              >
-                Send failed ones again
-              </SmallButton>
-              <SmallButton
-                onClick={() =>
-                  acting.mutate(async () => setMade({ secret: (await herald.webhooks.rotateSecret(webhook)).secret }))
-                }
-              >
-                New secret
-              </SmallButton>
-              <Confirm
-                title="Delete this webhook?"
-                verb="Delete the webhook"
-                act={() => herald.webhooks.delete(webhook)}
-                onDone={() => {
-                  refresh();
-                  void navigate({ to: `/p/${id}/settings/webhooks` });
-                }}
-                about="Messages that wait are dropped."
-              />
-            </Group>
+            may && (
+              <Group gap={8}>
+                <Button
+                  size="compact-sm"
+                  variant="light"
+                  loading={acting.isPending}
+                  onClick={() => acting.mutate(() => herald.webhooks.ping(webhook))}
+                >
+                  Send a test message
+                </Button>
+                <SmallButton
+                  onClick={() =>
+                    acting.mutate(() => herald.webhooks.recover(webhook, new Date(Date.now() - 86_400_000 * 7)))
+                  }
+                >
+                  Send failed ones again
+                </SmallButton>
+                <SmallButton
+                  onClick={() =>
+                    acting.mutate(async () => setMade({ secret: (await herald.webhooks.rotateSecret(webhook)).secret }))
+                  }
+                >
+                  New secret
+                </SmallButton>
+                <Confirm
+                  title="Delete this webhook?"
+                  verb="Delete the webhook"
+                  act={() => herald.webhooks.delete(webhook)}
+                  onDone={() => {
+                    refresh();
+                    void navigate({ to: `/p/${id}/settings/webhooks` });
+                  }}
+                  about="Messages that wait are dropped."
+                />
+              </Group>
+            )
           }
         >
           <Facts

@@ -9,6 +9,7 @@ import { FormDialog } from "../../parts/form.tsx";
 import { Status } from "../../parts/format.tsx";
 import { rowActions } from "../../parts/list.tsx";
 import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
+import { RoleNote } from "../../parts/role-note.tsx";
 import { useMayWrite } from "../../session-context.tsx";
 
 /** For display: `notification.opened`. */
@@ -52,47 +53,50 @@ export default function Webhooks() {
   const { id, herald } = useProject();
   const may = useMayWrite();
   return (
-    <ManagedList<Webhook>
-      title="Webhooks"
-      queryKey={[id, "webhooks"]}
-      load={(page) => herald.webhooks.list({ perPage: 100 }).page(page)}
-      empty={{
-        title: "No webhooks yet",
-        text: "Herald posts each event to a webhook, signed, until your server accepts it.",
-      }}
-      add={may && { label: "New webhook", Form: NewWebhookForm, made: "Its signing secret" }}
-      columns={({ change }) => [
-        {
-          title: "URL",
-          cell: (row) => (
-            <Link className="row-link" to={`/p/${id}/settings/webhooks/${row.id}`}>
-              <b className="cut">{row.url}</b>
-              <span className="muted cut" dir="auto">
-                {row.description}
-              </span>
-            </Link>
-          ),
-        },
-        { title: "Status", cell: (row) => <Status value={webhookState(row)} /> },
-        {
-          title: "Events",
-          wide: true,
-          cell: (row) =>
-            row.events === null ? "all" : row.events.length === 1 ? "1 type" : `${row.events.length} types`,
-        },
-        rowActions((row) => (
-          <Switch
-            size="xs"
-            aria-label={`Enabled: ${row.url}`}
-            checked={row.enabled}
-            disabled={!may}
-            onChange={(event) => {
-              const enabled = event.currentTarget.checked;
-              change(() => herald.webhooks.update(row.id, { enabled }));
-            }}
-          />
-        )),
-      ]}
-    />
+    <>
+      <RoleNote needs="operator" can="change anything here" />
+      <ManagedList<Webhook>
+        title="Webhooks"
+        queryKey={[id, "webhooks"]}
+        load={(page) => herald.webhooks.list({ perPage: 100 }).page(page)}
+        empty={{
+          title: "No webhooks yet",
+          text: "Herald posts each event to a webhook, signed, until your server accepts it.",
+        }}
+        add={may && { label: "New webhook", Form: NewWebhookForm, made: "Its signing secret" }}
+        columns={({ change }) => [
+          {
+            title: "URL",
+            cell: (row) => (
+              <Link className="row-link" to={`/p/${id}/settings/webhooks/${row.id}`}>
+                <b className="cut">{row.url}</b>
+                <span className="muted cut" dir="auto">
+                  {row.description}
+                </span>
+              </Link>
+            ),
+          },
+          { title: "Status", cell: (row) => <Status value={webhookState(row)} /> },
+          {
+            title: "Events",
+            wide: true,
+            cell: (row) =>
+              row.events === null ? "all" : row.events.length === 1 ? "1 type" : `${row.events.length} types`,
+          },
+          rowActions((row) => (
+            <Switch
+              size="xs"
+              aria-label={`Enabled: ${row.url}`}
+              checked={row.enabled}
+              disabled={!may}
+              onChange={(event) => {
+                const enabled = event.currentTarget.checked;
+                change(() => herald.webhooks.update(row.id, { enabled }));
+              }}
+            />
+          )),
+        ]}
+      />
+    </>
   );
 }

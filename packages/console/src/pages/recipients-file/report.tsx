@@ -1,0 +1,43 @@
+import type { RecipientError, Recipients } from "@herald/client";
+import { Stack } from "@mantine/core";
+import { count } from "../../parts/format.tsx";
+import { type Column, Rows } from "../../parts/list.tsx";
+import { Facts, Note } from "../../parts/page.tsx";
+
+export const recipientErrorColumns: readonly Column<RecipientError>[] = [
+  { title: "Line", cell: ({ line }) => count(line) },
+  { title: "Field", cell: ({ field }) => <span className="mono break">{field || "the line"}</span> },
+  { title: "Problem", cell: ({ reason }) => <span className="break">{reason}</span> },
+];
+
+/** What Herald found in a file of recipients when it read the whole of it, without sending. */
+export const FileReport = ({ report }: { readonly report: Recipients }) => {
+  const { lines_stored: lines, recipients, refused, duplicates, errors = [] } = report;
+  return (
+    <Stack gap="sm" role="status">
+      <Facts
+        facts={{
+          Lines: count(lines),
+          Recipients: <b>{count(recipients)}</b>,
+          "Refused lines": refused > 0 && <span className="bad">{count(refused)}</span>,
+          "Doubles, left out": duplicates > 0 && count(duplicates),
+        }}
+      />
+      {errors.length > 0 && (
+        <>
+          <Note>The first problems by line. A refused line gets nothing, and stops no other.</Note>
+          <Rows
+            rows={errors}
+            columns={recipientErrorColumns}
+            keyOf={({ line, field, reason }) => `${line}/${field}/${reason}`}
+            label="The first problems"
+          />
+        </>
+      )}
+    </Stack>
+  );
+};
+
+/** The label of the button that sends a file: with the number of its recipients, once it is checked. */
+export const sendFileLabel = ({ recipients }: Pick<Recipients, "recipients">): string =>
+  `Send to ${count(recipients)} ${recipients === 1 ? "recipient" : "recipients"}`;
