@@ -2,9 +2,9 @@ import { type ErrorCode, errors, Problem, PutDevice, sessionCookieName } from "@
 import { version } from "@herald/kit";
 import { z } from "zod";
 import {
-  type CreateDocumentOptions,
   createDocument,
   type ZodOpenApiOperationObject,
+  type ZodOpenApiPathItemObject,
   type ZodOpenApiPathsObject,
   type ZodOpenApiResponseObject,
   type ZodOpenApiResponsesObject,
@@ -12,15 +12,28 @@ import {
 import { type CallerKind, roleOf } from "../auth/caller.ts";
 import { type Route, tags } from "../http/route.ts";
 import { IdempotencyKey } from "../http/serve-route.ts";
-import { describeWebhooks } from "./describe-webhooks.ts";
-import { addExamples } from "./example-of.ts";
+import { describeWebhooks, webhookMessages } from "./describe-webhooks.ts";
+import { addExamples, type Media } from "./example-of.ts";
+import { override, withoutRepeats } from "./override-schema.ts";
 
-const securityOf: Record<CallerKind, Record<string, string[]>> = {
-  project: { projectToken: [] },
-  device: { deviceCredential: [] },
-  user: { userToken: [] },
-  client: {},
-  operator: { operatorToken: [] },
+/** The credentials that a route takes, each with the scopes or the role that it needs (OpenAPI 3.1 lists both by name). */
+const securityOf = (route: Route): Record<string, string[]>[] => {
+  const { by, scopes = [], orDevice } = route.access;
+  const role = roleOf(route.access);
+  const needs: Record<CallerKind, Record<string, string[]>> = {
+    project: { projectToken: [...scopes] },
+    device: { deviceCredential: [] },
+    user: { userToken: [] },
+    client: {},
+    operator: { operatorToken: [role ?? ""] },
+  };
+  return [
+    ...by.map((kind) => needs[kind]),
+    ...(orDevice ? [needs.device] : []),
+    // Elsewhere an operator acts for a project.
+    ...(role !== undefined && !by.includes("operator") ? [needs.operator] : []),
+    ...(role !== undefined && takesSession(route) ? [{ operatorSession: [role] }] : []),
+  ];
 };
 
 const RequestId = z.string().meta({ description: "Names the request in logs; one that is sent is taken over" });
@@ -147,11 +160,16 @@ const answerResponses = (route: Route): ZodOpenApiResponsesObject =>
     ]),
   );
 
-/** Adds the role that a route needs. */
+/** Adds the scopes and the role that a route needs. */
 const descriptionOf = ({ access, description }: Route): string | undefined => {
-  const { role, grant } = access;
+  const { role, grant, scopes = [] } = access;
+  const scope = scopes.map((name) => `\`${name}\``).join(" and ");
   const inProject = grant && `, or ${grant === role ? "it" : `the role \`${grant}\``} in the project`;
-  const sentences = [description, role && !access.signsIn && `Needs the role \`${role}\`${inProject ?? ""}.`];
+  const sentences = [
+    description,
+    scope && `A project token needs the scope ${scope}.`,
+    role && !access.signsIn && `Needs the role \`${role}\`${inProject ?? ""}.`,
+  ];
   return sentences.filter(Boolean).join(" ") || undefined;
 };
 
@@ -162,11 +180,7 @@ const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>)
     tags: [route.tag],
     summary: route.summary,
     description: descriptionOf(route),
-    security: [
-      ...route.access.by.map((kind) => securityOf[kind]),
-      ...(route.access.orDevice ? [securityOf.device] : []),
-      ...(takesSession(route) ? [{ operatorSession: [] }] : []),
-    ],
+    security: securityOf(route),
     requestParams: {
       ...(path.length > 0 && { path: z.object(Object.fromEntries(path)) }),
       ...(route.query && { query: route.query as z.ZodObject }),
@@ -176,7 +190,9 @@ const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>)
     ...(route.upload && {
       requestBody: {
         required: true,
-        content: Object.fromEntries(route.upload.map((type) => [type, { schema: { type: "string" as const } }])),
+        content: Object.fromEntries(
+          route.upload.map((type) => [type, { schema: { type: "string" as const, format: "binary" } }]),
+        ),
       },
     }),
     ...(route.body && {
@@ -190,27 +206,31 @@ const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>)
   };
 };
 
-/** Adds keywords that zod leaves out of JSON Schema, and removes those that only zod understands. */
-const override: CreateDocumentOptions["override"] = ({ jsonSchema, zodSchema, io }) => {
-  const { id, examples } = z.globalRegistry.get(zodSchema) ?? {};
-  // Zod drops examples of schemas that preprocess their input.
-  if (id !== undefined && examples !== undefined) jsonSchema.examples = examples as unknown[];
-  if (id === "PageNumber" || id === "PerPage") {
-    // Query parameters arrive as text, but callers send numbers.
-    const max = id === "PerPage" ? 100 : 1_000_000;
-    delete jsonSchema.pattern;
-    Object.assign(jsonSchema, { type: "integer", minimum: 1, maximum: max });
-  }
-  if (jsonSchema.format === "date-time") delete jsonSchema.pattern;
-  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-  // Responses may gain fields.
-  if (io === "output" && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+/** How a stream writes a row. */
+const lineOf: Readonly<Record<string, (json: string) => string>> = {
+  "application/x-ndjson": (json) => `${json}\n`,
+  "text/event-stream": (json) => `id: …\ndata: ${json}\n\n`,
+};
+
+/** Streams are text, whose lines are of the schema: a generated client would parse the whole as one row. Changes the document. */
+const asText = (document: ReturnType<typeof createDocument>): typeof document => {
+  for (const { get } of Object.values(document.paths ?? {}) as ZodOpenApiPathItemObject[])
+    for (const { content } of Object.values(get?.responses ?? {}) as { content?: Record<string, Media> }[])
+      for (const [type, media] of Object.entries(content ?? {})) {
+        const line = lineOf[type];
+        if (line === undefined) continue;
+        media.schema = { type: "string", contentMediaType: "application/json", contentSchema: media.schema };
+        media.example = line(JSON.stringify(media.example));
+      }
+  return document;
 };
 
 const description = `Register devices, send notifications to them, and read the result for each device.
 
-Errors are \`application/problem+json\` and list every problem in \`errors\`. Requests with unknown fields or query parameters are refused; responses may gain fields. Enums in responses are open: a later version may add values, so do not treat an unknown one as an error. Lists take \`page\` and \`per_page\`, or \`after\` for long walks. What each error means: /docs/errors.`;
+Errors are \`application/problem+json\` and list every problem in \`errors\`. Requests with unknown fields or query parameters are refused; responses may gain fields. Enums in responses are open (\`x-extensible-enum\`): a later version may add values, so do not treat an unknown one as an error. Lists take \`page\` and \`per_page\`, or \`after\` for long walks. What each error means: /docs/errors.`;
+
+/** No route, but where schemas stand that no operation contains. */
+const forSchemas = "/schemas";
 
 /** The OpenAPI document, made from the same declarations as the HTTP routes. */
 export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof createDocument> => {
@@ -218,6 +238,14 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
   const failures = new Map<string, ZodOpenApiResponseObject>();
   for (const route of routes)
     paths[route.path] = { ...paths[route.path], [route.method]: operationOf(route, failures) };
+  paths[forSchemas] = {
+    put: {
+      // Herald validates each entry of `PUT /devices` separately, so no body schema contains this one.
+      requestBody: { content: { "application/json": { schema: PutDevice } } },
+      // Herald writes what it posts to webhooks: a request, but as open as an answer.
+      responses: { 200: { description: "", content: { "application/json": { schema: z.union(webhookMessages) } } } },
+    },
+  };
   const document = createDocument(
     {
       openapi: "3.1.0",
@@ -227,8 +255,6 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
       paths,
       webhooks: describeWebhooks(),
       components: {
-        // Herald validates each entry of `PUT /devices` separately, so no body schema contains this one.
-        schemas: { PutDevice },
         securitySchemes: {
           projectToken: {
             type: "http",
@@ -244,7 +270,8 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
           operatorToken: {
             type: "http",
             scheme: "bearer",
-            description: "An operator's token, `hop_…`, with the route's role, or HERALD_ADMIN_TOKEN",
+            description:
+              "An operator's token, `hop_…`, with the route's role, or HERALD_ADMIN_TOKEN. Routes of a project need the header `Herald-Project`",
           },
           operatorSession: {
             type: "apiKey",
@@ -258,5 +285,6 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
     },
     { override },
   );
-  return addExamples(document);
+  delete document.paths?.[forSchemas];
+  return asText(addExamples(withoutRepeats(document)));
 };

@@ -1,5 +1,6 @@
 import { EventMessage, errors, events, NotificationContent } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
+import { roleOf } from "../auth/caller.ts";
 import { allRoutes } from "../routes/all-routes.ts";
 import { describeRoutes, errorsOf } from "./describe-routes.ts";
 
@@ -50,6 +51,71 @@ test("each query parameter says what it does", () => {
           expect(parameter.description, `${one} ${path} ${parameter.name}`).toBeTruthy();
 });
 
+test("the reference begins with sending", () => {
+  const [first] = Object.values(document.paths ?? {});
+  expect([document.tags?.[0]?.name, Object.keys(first ?? {})[0], first?.post?.operationId]).toEqual([
+    "Notifications",
+    "post",
+    "sendNotification",
+  ]);
+});
+
+describe("generators of clients find", () => {
+  type Node = Readonly<Record<string, unknown>>;
+  /** Each object of a part of the document, without those of examples, following references. */
+  const nodes = (part: unknown, seen = new Set<unknown>()): Node[] => {
+    if (typeof part !== "object" || part === null || seen.has(part)) return [];
+    seen.add(part);
+    const { $ref, example: _, examples: __, ...rest } = part as Node;
+    const [, , kind = "", name = ""] = typeof $ref === "string" ? $ref.split("/") : [];
+    const target = (document.components as Record<string, Node> | undefined)?.[kind]?.[name];
+    return [part as Node, ...[target, ...Object.values(rest)].flatMap((one) => nodes(one, seen))];
+  };
+  const operations = Object.values(document.paths ?? {}).flatMap((path) =>
+    (["get", "put", "post", "patch", "delete"] as const).flatMap((method) => path?.[method] ?? []),
+  );
+  const webhooks = Object.values(document.webhooks ?? {});
+
+  test("no list of types but of one or null: they do not read it", () => {
+    const lists = nodes(document).filter(({ type }) => Array.isArray(type) && !type.includes("null"));
+    expect(lists).toEqual([]);
+  });
+
+  test("no closed enum and no closed object in what Herald writes: they refuse new values", () => {
+    const written = [operations.map(({ responses }) => responses), webhooks].flatMap((part) => nodes(part));
+    expect(written.filter((node) => Array.isArray(node.enum) || node.additionalProperties === false)).toEqual([]);
+    const known = written.map((node) => node["x-extensible-enum"]);
+    expect(known).toContainEqual(["scheduled", "accepted", "sending", "paused", "completed", "cancelled", "expired"]);
+  });
+
+  test("closed enums in what Herald reads", () => {
+    const read = operations.flatMap(({ parameters, requestBody }) => nodes([parameters, requestBody]));
+    expect(read.some((node) => "x-extensible-enum" in node)).toBe(false);
+    expect(read.map((node) => node.enum)).toContainEqual(["ios", "android", "web"]);
+  });
+
+  test("the scopes and the role of each route", () => {
+    for (const route of allRoutes) {
+      const { security = [], description = "" } = document.paths?.[route.path]?.[route.method] ?? {};
+      const needs = Object.assign({}, ...security);
+      const { by, scopes } = route.access;
+      if (by.includes("project")) {
+        expect(needs.projectToken, route.operationId).toEqual(scopes);
+        for (const scope of scopes ?? []) expect(description).toContain(`\`${scope}\``);
+      }
+      const role = roleOf(route.access);
+      expect(needs.operatorToken, route.operationId).toEqual(role === undefined ? undefined : [role]);
+    }
+  });
+
+  test("each schema that is named, and none that is not", () => {
+    const names = JSON.stringify(document).matchAll(/"#\/components\/schemas\/([^"]+)"/g);
+    expect(new Set(Object.keys(document.components?.schemas ?? {}))).toEqual(
+      new Set([...names].map(([, name]) => name)),
+    );
+  });
+});
+
 test.each(["Devices", "Notifications"])("the export of %s takes each filter of the list", (of) => {
   const paging = ["page", "per_page", "items", "limit", "sort"];
   const parametersOf = (operationId: string) =>
@@ -64,6 +130,10 @@ test.each(["Devices", "Notifications"])("the export of %s takes each filter of t
 
 type Media = { readonly content?: Readonly<Record<string, { readonly example?: unknown }>> };
 const example = (media: unknown): unknown => Object.values((media as Media | undefined)?.content ?? {})[0]?.example;
+
+/** Streams are shown as their text. */
+const row = (shown: unknown): unknown =>
+  typeof shown === "string" ? JSON.parse(shown.replace(/^id: .*\ndata: /, "")) : shown;
 
 describe("the examples", () => {
   const operations = allRoutes.map(
@@ -80,7 +150,7 @@ describe("the examples", () => {
   test.each(operations)("%s may answer what its examples say", (_, { responses }, operation) => {
     for (const [status, { schema }] of Object.entries(responses))
       if (schema !== undefined) {
-        const shown = example(operation?.responses?.[status as "200"]);
+        const shown = row(example(operation?.responses?.[status as "200"]));
         expect(schema.safeParse(shown).error?.issues).toBeUndefined();
       }
   });

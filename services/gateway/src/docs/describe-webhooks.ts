@@ -18,7 +18,7 @@ const signatureHeaders = z.object({
 });
 
 /** The operation that a webhook receiver implements for one event type. */
-const webhookOf = ({ name, ceType, schema }: EventContract): ZodOpenApiOperationObject => ({
+const webhookOf = ({ name, ceType }: EventContract): ZodOpenApiOperationObject => ({
   operationId: `receive${name.replace(/V\d+$/, "")}`,
   tags: ["Events"],
   summary: ceType,
@@ -30,7 +30,7 @@ const webhookOf = ({ name, ceType, schema }: EventContract): ZodOpenApiOperation
     required: true,
     content: {
       "application/json": {
-        schema: EventMessage.extend({ type: z.literal(ceType), data: schema }).meta({ id: `${name}Message` }),
+        schema: { $ref: `#/components/schemas/${name}Message` },
       },
     },
   },
@@ -49,3 +49,8 @@ const webhookEvents = (Object.values(events) as unknown as EventContract[]).filt
 /** The operations that receivers of webhooks implement, by event type. */
 export const describeWebhooks = (): Record<string, { readonly post: ZodOpenApiOperationObject }> =>
   Object.fromEntries(webhookEvents.map((contract) => [contract.ceType, { post: webhookOf(contract) }]));
+
+/** The bodies of these operations. */
+export const webhookMessages: readonly z.ZodType[] = webhookEvents.map(({ name, ceType, schema }) =>
+  EventMessage.extend({ type: z.literal(ceType), data: schema }).meta({ id: `${name}Message` }),
+);

@@ -55,6 +55,8 @@ const objectOf = (schema: Schema, options: Options): Record<string, unknown> => 
   return Object.fromEntries(
     properties
       .filter(([name, property]) => options.complete || required.has(name) || "examples" in property)
+      // Lists are shown as a numbered page, which has no `next`.
+      .filter(([name], _, all) => name !== "next" || !all.some(([other]) => other === "pagination"))
       .map(([name, property]) => [name, exampleOf(property, options, name)]),
   );
 };
@@ -66,7 +68,8 @@ export const exampleOf = (schema: Schema, options: Options, name = ""): unknown 
   if (Array.isArray(own.examples)) return own.examples[0];
   if (typeof $ref === "string") return exampleOf({ ...options.resolve($ref), ...own }, options, name);
   if ("const" in own) return own.const;
-  if (Array.isArray(own.enum)) return own.enum[0];
+  const values = own.enum ?? own["x-extensible-enum"];
+  if (Array.isArray(values)) return values[0];
   const alternatives = (own.anyOf ?? own.oneOf) as Schema[] | undefined;
   if (alternatives) return exampleOf(alternatives.find((one) => !isNull(one)) ?? {}, options, name);
   switch (Array.isArray(own.type) ? own.type[0] : own.type) {
@@ -87,7 +90,7 @@ export const exampleOf = (schema: Schema, options: Options, name = ""): unknown 
 };
 
 type Document = ReturnType<typeof createDocument>;
-type Media = { schema?: Schema; example?: unknown };
+export type Media = { schema?: Schema; example?: unknown };
 type Content = { content?: Record<string, Media> };
 type Operation = { requestBody?: Content; responses?: Record<string, Content> };
 

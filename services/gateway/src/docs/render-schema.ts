@@ -23,6 +23,8 @@ export type JsonSchema = {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly examples?: readonly unknown[];
+  /** What a line of the text is. */
+  readonly contentSchema?: JsonSchema;
 };
 
 const code = (text: string): string => `<code>${escapeHtml(text)}</code>`;
@@ -41,8 +43,10 @@ export const typeOf = (schema: JsonSchema): string => {
   if (schema.const !== undefined) return code(JSON.stringify(schema.const));
   if (schema.enum !== undefined) return schema.enum.map((value) => code(String(value))).join(", ");
   if (schema.type === "array") return `list of ${schema.items === undefined ? "anything" : typeOf(schema.items)}`;
+  if (schema.contentSchema !== undefined) return `stream of ${typeOf(schema.contentSchema)}`;
   const type = [schema.type ?? "anything"].flat().join(" or ");
-  return escapeHtml(schema.format === undefined ? type : `${type} (${schema.format})`);
+  // Those of numbers are for generators of clients.
+  return escapeHtml(schema.format === undefined || type !== "string" ? type : `${type} (${schema.format})`);
 };
 
 const range = (name: string, min: number | undefined, max: number | undefined): string[] => {
@@ -146,9 +150,11 @@ export const htmlPage = ({ title, nav, main }: { title: string; nav: string; mai
 <body><nav><p hidden><input id="search" type="search" placeholder="Search ( / )" aria-label="Search"><output id="found" class="note"></output></p>${nav}</nav><main>${main}</main><script>${pageScript}</script></body></html>
 `;
 
-/** Indented JSON. */
-export const example = (value: unknown, kind = ""): string =>
-  `<pre tabindex="0"><code class="${kind}">${escapeHtml(JSON.stringify(value, null, 2))}</code></pre>`;
+/** Indented JSON, or text as it is. */
+export const example = (value: unknown, kind = ""): string => {
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  return `<pre tabindex="0"><code class="${kind}">${escapeHtml(text)}</code></pre>`;
+};
 
 /** A table from rows of cells that are already HTML. */
 export const table = (heads: readonly string[], rows: readonly (readonly string[])[]): string => {

@@ -67,10 +67,10 @@ export type RouteRequest<Kind extends CallerKind, P extends Params, Q extends z.
 
 /** The groups of the reference, in its order. */
 export const tags = [
+  "Notifications",
   "Devices",
   "Users",
   "Topics",
-  "Notifications",
   "Templates",
   "Statistics",
   "Events",

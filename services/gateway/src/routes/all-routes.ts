@@ -26,18 +26,18 @@ import { webhookMessageRoutes, webhookRoutes } from "./webhook-routes.ts";
 
 /** All routes: the gateway serves them and the OpenAPI document describes them. */
 export const allRoutes: readonly Route[] = [
+  ...notificationRoutes,
+  sendNotifications,
+  ...recipientRoutes,
   ...deviceRoutes,
   ...furtherTokenRoutes,
   putDevicesRoute,
   ...importRoutes,
-  ...recipientRoutes,
   ...identificationRoutes,
   ...userRoutes,
   ...preferenceRoutes,
   ...topicRoutes,
   ...subscriptionRoutes,
-  ...notificationRoutes,
-  sendNotifications,
   ...activityRoutes,
   ...deliveryTraceRoutes,
   ...templateRoutes,

@@ -96,13 +96,20 @@ export const Pagination = named("Pagination", {
 });
 export type Pagination = z.infer<typeof Pagination>;
 
-/** The answer of a list: a numbered page, or a page by key whose `next` is null at the end. */
-export const pageOf = <Row extends z.ZodType>(row: Row) =>
-  z.union([
-    z.object({ data: z.array(row), pagination: Pagination }),
-    z.object({ data: z.array(row), next: z.string().nullable() }),
-  ]);
+/** A numbered page, or a page by key whose `next` is null at the end. */
 export type PageOf<Row> = { data: Row[]; pagination: Pagination } | { data: Row[]; next: string | null };
+
+/** The answer of a list. One object, because generated clients hide the fields of a union. */
+export const pageOf = <Row extends z.ZodType>(row: Row) =>
+  z.object({
+    data: z.array(row),
+    pagination: Pagination.optional().meta({ description: "Of a numbered page" }),
+    next: z
+      .string()
+      .nullable()
+      .optional()
+      .meta({ description: "With `after`: the `after` of the next request; null: there are no more" }),
+  }) as unknown as z.ZodType<PageOf<z.output<Row>>, PageOf<z.input<Row>>>;
 
 /** A page of a list with {@link keysetQuery}. */
 export const keysetPageOf = <Row extends z.ZodType>(row: Row) =>
