@@ -155,6 +155,10 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   const sent = await run("send --title Hello --to topic:news --watch", /id +(ntf_\w+)$/m);
   await run("notification list --limit 5", new RegExp(`^${sent}\\s+completed +1`, "m"));
   await run(`notification get ${sent}`, /^accepted +1$/m);
+  const people = join(system.folder, "everyone.csv");
+  await writeFile(people, "target,n\nuser:u-none,1\n");
+  const listed = await run(`send --title {{n}} --var n= --recipients ${people} --watch`, /id {2,}(ntf_\w+)$/m);
+  await run(`notification recipients ${listed}`, /^1 recipient, .* 1 without a device\.\n {2}line 2: /m);
   await run(`notification deliveries ${sent}`, new RegExp(`^${device}\\s+accepted`, "m"));
   await run(`notification trace ${sent} ${device}`, /topic:news/);
   await run(`device notifications ${device}`, new RegExp(`^${sent}\\s+accepted`, "m"));

@@ -57,6 +57,10 @@ test("every route of the API that is not for apps has a method", async () => {
         await call("a", (() => "{}") as unknown as string);
         continue;
       }
+      if (method === "dryRunRecipients") {
+        await call("a", "{}");
+        continue;
+      }
       if (name === "exports") {
         if (method !== "lines") await expect(call().next()).resolves.toMatchObject({ done: true });
         continue;

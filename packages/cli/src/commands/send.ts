@@ -7,9 +7,16 @@ import { exitCodes, UsageError } from "../failures.ts";
 import { readText } from "../read-text.ts";
 import { fields, titled } from "../terminal/table.ts";
 import { formatNumber, toJson } from "../terminal/text.ts";
+import { openFile } from "./import-devices.ts";
 import { inWords, reasons } from "./notifications.ts";
 import { parseShare } from "./projects.ts";
-import { uploadRecipients, uploadWords } from "./send-recipients.ts";
+import {
+  readRecipients,
+  rehearsalWords,
+  rehearseRecipients,
+  uploadRecipients,
+  uploadWords,
+} from "./send-recipients.ts";
 import { type SendTime, sendTimeOptions } from "./send-time.ts";
 
 type Options = SendTime & {
@@ -212,12 +219,13 @@ export const addSend = (program: Command, add: Add) =>
       option("--silent", "wake the app without showing anything"),
       option("--file <file>", "notification as JSON, `-` for stdin; flags take precedence"),
       option("--key <key>", "idempotency key: send only once, however often the command runs"),
-      option("--dry-run", "count devices and render payloads without sending"),
+      option("--dry-run", "count devices and render payloads, or with --recipients read the file, without sending"),
       option("--watch", "show live counts until it is final"),
     ],
     examples: [
       ["send --title Hello --to topic:news --dry-run", "count the audience and render the payloads"],
       ["send --title 'Order shipped' --to user:u-17 --link /orders/1 --watch", "send to one user and wait"],
+      ["send --template invoice --recipients invoices.csv --dry-run", "read the file, and show its first bad lines"],
       ["send --template invoice --recipients invoices.csv", "a text for each line of a file"],
       ["send --title 'Good morning' --to all --at 2030-01-31T09:00:00+01:00", "schedule it"],
       [
@@ -229,21 +237,29 @@ export const addSend = (program: Command, add: Add) =>
       const { signal, terminal, result } = context;
       const { recipients: file, resume } = options;
       if (resume !== undefined && file === undefined) throw new UsageError("--resume needs --recipients <file>.");
-      if (file !== undefined && options.dryRun)
-        throw new UsageError("--dry-run is not accepted with --recipients: the API reads a file with `dry_run=true`.");
+      if (resume !== undefined && options.dryRun)
+        throw new UsageError("--dry-run is not accepted with --resume: the notification is sent already.");
       const herald = context.herald();
       if (resume !== undefined && file !== undefined)
         return result(uploadRecipients(context, herald, resume, file), uploadWords);
       const notification = await contentOf(options);
       const { notifications } = herald;
+      if (file !== undefined && options.dryRun) {
+        const read = await rehearseRecipients(context, herald, notification, file);
+        await result(read, rehearsalWords);
+        return read.refused > 0 ? exitCodes.failed : exitCodes.ok;
+      }
+      if (file !== undefined) await openFile(file);
       if (options.dryRun) return result(notifications.dryRun(notification), (found) => dryRunWords(found, context));
       const sent = await notifications.send(notification, { idempotencyKey: options.key });
       if (file !== undefined) {
         context.onStop(`Continue with: herald send --recipients ${file} --resume ${sent.id}`);
         terminal.note(`Accepted as ${sent.id}.`);
         const uploaded = await uploadRecipients(context, herald, sent.id, file);
-        if (!options.watch) return result({ ...sent, recipients: uploaded }, () => uploadWords(uploaded));
-        terminal.note(uploadWords(uploaded));
+        if (!options.watch)
+          return result({ ...sent, recipients: uploaded }, () =>
+            [uploadWords(uploaded), `\`herald notification recipients ${sent.id}\` shows them.`].join("\n"),
+          );
       }
       if (!options.watch)
         return result(sent, () =>
@@ -261,7 +277,10 @@ export const addSend = (program: Command, add: Add) =>
         maxPollMs: watchMs,
         onChange: (now) => terminal.progress(progressLine(now, terminal.width)),
       });
-      await result(final, () => inWords(final, terminal));
+      const list = file === undefined ? undefined : await readRecipients(herald, sent.id);
+      await result(list === undefined ? final : { ...final, recipients: list }, () =>
+        [inWords(final, terminal), ...(list === undefined ? [] : [uploadWords(list)])].join("\n"),
+      );
       return final.status === "completed" ? exitCodes.ok : exitCodes.failed;
     },
   });
