@@ -30,7 +30,7 @@ const read = (text: string) => stripVTControlCharacters(text).replaceAll("\r", "
 
 test("its help has examples", async () => {
   const { stdout } = await commandLine({ HOME: home }).herald("--help");
-  expect(stdout).toContain("$ herald login --local");
+  expect(stdout).toContain("$ herald doctor");
   expect(stdout).toContain("Exit codes:");
 });
 
@@ -42,6 +42,32 @@ test("login --local uses npm start's system, and saves a file that only its owne
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   expect(JSON.parse(await readFile(file, "utf8")).default).toMatchObject({ url: system.gateway });
   expect(await commandLine(env).herald("device", "list")).toMatchObject({ exitCode: 0 });
+});
+
+test("in a checkout the running system is used without flags, and everything that is given goes before it", async () => {
+  const env = { HOME: join(home, "checkout") };
+  await mkdir(join(system.folder, "deeper"), { recursive: true });
+  const here = (command: string, more = {}) =>
+    commandLine({ ...env, ...more })
+      .shell(`cd ${system.folder}/deeper && herald ${command}`)
+      .ended();
+  const [doctor, listed, json, apart, given, flagged] = await Promise.all([
+    here("doctor"),
+    here("topic list"),
+    here("topic list --json"),
+    here("topic list", { HERALD_DATA_DIR: join(home, "elsewhere") }),
+    here("topic list", { HERALD_URL: "http://127.0.0.1:1", HERALD_TOKEN: "x" }),
+    here("topic list --retries 0", { HERALD_DATA_DIR: join(system.folder, ".herald"), HERALD_TOKEN: "hpt_x" }),
+  ]);
+  const using = `Using ${system.gateway}, which \`npm start\` runs (${join(system.folder, ".herald/local.json")}).`;
+  expect(doctor.stderr).toContain(using);
+  expect(doctor.stdout).toMatch(/^✓ token is valid; [\s\S]*^✓ admin token is valid/m);
+  expect(listed).toMatchObject({ exitCode: 0, stderr: expect.stringContaining(using) });
+  expect(json).toMatchObject({ exitCode: 0, stderr: "" });
+  expect(apart).toMatchObject({ exitCode: 2, stderr: expect.stringContaining("This needs Herald's address") });
+  expect(given.stderr).not.toContain("Using");
+  expect(given).toMatchObject({ exitCode: 7 });
+  expect(flagged).toMatchObject({ exitCode: 3, stderr: expect.stringContaining(using) });
 });
 
 test("login prompts without echoing tokens, and saves no unknown token", async () => {
@@ -218,6 +244,31 @@ test("notifications are sent, watched, listed, traced and cancelled", async () =
   const table = (await screen("notification list", 40)).text.trim().split("\n");
   expect(table.slice(0, 2)).toEqual(["ID", expect.stringMatching(/^ {2}STATUS +DEVICES +FAILED/)]);
   expect(Math.max(...table.map((line) => line.length))).toBeLessThanOrEqual(40);
+});
+
+test("a file of recipients is rehearsed, and the summary of its send names who has no device", async () => {
+  const { device } = await project.register({ user_id: "r-1" });
+  const file = join(system.folder, "people.csv");
+  await writeFile(file, "target,n\nuser:r-1,1\nuser:r-1,2\ntopic:news,3\nuser:gone,4\n");
+  const before = await system.simulators.pushes({ token: device.token });
+  const send = ["send", "--title", "No. {{ n }}", "--var", "n=", "--recipients", file];
+  const dry = await cli.herald(...send, "--dry-run");
+  expect(dry).toMatchObject({ exitCode: 1, stderr: "" });
+  expect(dry.stdout).toMatch(
+    /^2 recipients, 1 line refused, 1 duplicate\.\n {2}line 4: target: .*\nNothing was sent\..*\n$/,
+  );
+  const newest = async () => (await cli.json("notification", "list", "--limit", "1"))[0];
+  const rehearsed = await newest();
+  expect(rehearsed).toMatchObject({ status: "cancelled", counts: { devices: 0 } });
+  expect(await system.simulators.pushes({ token: device.token })).toEqual(before);
+  expect(await cli.herald(...send.slice(0, -1), `${file}.gone`)).toMatchObject({ exitCode: 2 });
+  expect((await newest()).id).toBe(rehearsed.id);
+
+  const sent = await cli.herald(...send, "--watch");
+  expect(sent).toMatchObject({ exitCode: 0 });
+  expect(sent.stdout).toMatch(/^accepted +1$/m);
+  expect(sent.stdout).toMatch(/^2 recipients, 1 line refused, 1 duplicate, 1 without a device\.$/m);
+  expect(sent.stdout).toMatch(/^ {2}line 4: target: .*\n {2}line 5: target: .*device/m);
 });
 
 test("events are followed from a time, and from a position", async () => {

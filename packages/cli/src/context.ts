@@ -1,6 +1,7 @@
 import { Herald, HeraldAdmin, type KeysetList } from "@herald/client";
 import { UsageError } from "./failures.ts";
-import { defaultProfile, type Profile, readProfiles } from "./profiles.ts";
+import { findLocalSystem } from "./local-system.ts";
+import { defaultProfile, type Environment, type Profile, readProfiles } from "./profiles.ts";
 import { createTable, fields, type TableColumn } from "./terminal/table.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 import { formatNumber, toJson } from "./terminal/text.ts";
@@ -26,7 +27,7 @@ type Deps = {
   readonly terminal: Terminal;
   /** For results that are not lines of text. */
   readonly stdout: NodeJS.WriteStream;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
   /** Takes the sentence that Ctrl-C prints. */
@@ -41,7 +42,8 @@ export const defaultLimit = 20;
 /** Users do not mind shorter waits, so they get no message. */
 const waitingMs = 2_000;
 
-const signIn = "`herald login` saves it in a profile; flags and the environment go before profiles.";
+const signIn =
+  "`herald login` saves it in a profile; flags and the environment go before profiles. In a clone, the system that `npm start` runs is used without either.";
 
 /** The context that every command gets. */
 export const createContext = async (options: GlobalOptions, deps: Deps) => {
@@ -55,13 +57,24 @@ export const createContext = async (options: GlobalOptions, deps: Deps) => {
       `There is no profile ${asked}; there ${Object.keys(profiles).length === 0 ? "is none" : `are ${Object.keys(profiles).join(", ")}`}.`,
       `\`herald login --profile ${asked}\` makes it.`,
     );
+  const givenUrl = options.url ?? env.HERALD_URL ?? profile?.url;
+  const local = givenUrl === undefined && asked === undefined ? await findLocalSystem(env) : undefined;
   /** Flags take precedence over environment variables, which take precedence over the profile. */
-  const settings: Profile = {
-    url: options.url ?? env.HERALD_URL ?? profile?.url,
+  const given: Profile = {
+    url: givenUrl,
     token: options.token ?? env.HERALD_TOKEN ?? profile?.token,
     admin_token: options.adminToken ?? env.HERALD_ADMIN_TOKEN ?? profile?.admin_token,
     project: options.project ?? env.HERALD_PROJECT ?? profile?.project,
   };
+  /** A local system fills in what nothing else gives, but only where its address is used. */
+  const settings: Profile = local
+    ? {
+        url: local.url,
+        token: given.token ?? local.token,
+        admin_token: given.admin_token ?? local.admin_token,
+        project: given.project ?? local.project,
+      }
+    : given;
   const json = options.json === true;
   /** `fetch` with a progress line if the answer takes long. */
   const patientFetch: typeof fetch = async (...call) => {
@@ -84,7 +97,13 @@ export const createContext = async (options: GlobalOptions, deps: Deps) => {
     if (value !== undefined && value !== "") return value;
     throw new UsageError(`This needs ${what}: ${flag} or HERALD_${name.toUpperCase()}.`, signIn);
   };
-  const url = () => needs("url", "Herald's address", "--url");
+  let said = json;
+  /** Says once which system is used if nothing names it. */
+  const url = () => {
+    if (local && !said) terminal.note(`Using ${local.url}, which \`npm start\` runs (${local.file}).`);
+    said = true;
+    return needs("url", "Herald's address", "--url");
+  };
   const printJson = (value: unknown) => terminal.print(toJson(value, 2));
 
   /** Prints JSON with --json, otherwise text. */
@@ -121,6 +140,9 @@ export const createContext = async (options: GlobalOptions, deps: Deps) => {
     ...deps,
     json,
     settings,
+    /** `settings` without those of a local system. */
+    given,
+    url,
     profileName,
     // These throw a UsageError if the token or project is missing.
     herald: () => new Herald({ url: url(), token: needs("token", "a project token", "--token"), ...calls }),

@@ -11,7 +11,7 @@ export type Profile = {
   readonly project?: string | undefined;
 };
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 export const defaultProfile = "default";
 

@@ -28,13 +28,14 @@ import { exitCodesHelp } from "./failures.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 
 const firstSteps = `
-First steps, with \`npm start\` running in another terminal:
-  $ herald login --local
+First steps in a clone, with \`npm start\` running in another terminal:
+  $ herald doctor
   $ herald send --title Hello --to all --dry-run
   $ herald send --title Hello --to all --watch
 
 Precedence: flags, environment (HERALD_URL, HERALD_TOKEN,
-HERALD_ADMIN_TOKEN, HERALD_PROJECT, HERALD_PROFILE), profile.`;
+HERALD_ADMIN_TOKEN, HERALD_PROJECT, HERALD_PROFILE), profile, and then
+the system that \`npm start\` runs in this clone.`;
 
 /** Option names need half of it. */
 const minWidthOfTwoColumns = 60;

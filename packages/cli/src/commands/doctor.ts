@@ -26,7 +26,7 @@ const fetchFrom = ({ settings: { url = "" }, signal }: Context, path: string): P
 
 /** Checks the address, the clock and readiness. */
 async function* gateway(context: Context): AsyncGenerator<Finding> {
-  const { url } = context.settings;
+  const url = context.url();
   const asked = Date.now();
   const response = await fetchFrom(context, "/readyz").catch((error: unknown) => error as Error);
   context.signal.throwIfAborted();
@@ -210,7 +210,11 @@ async function* operations(context: Context): AsyncGenerator<Finding> {
 async function* examine(context: Context): AsyncGenerator<Finding> {
   const { settings } = context;
   if (settings.url === undefined)
-    return yield problem("url", "is not set", "`herald login` sets it, or --url, or HERALD_URL.");
+    return yield problem(
+      "url",
+      "is not set",
+      "`herald login` sets it, or --url, or HERALD_URL. In a clone, run `npm start`.",
+    );
   let answers = false;
   for await (const finding of gateway(context)) {
     answers ||= finding.check === "url" && finding.state === "ok";

@@ -1,20 +1,16 @@
-import { readFile } from "node:fs/promises";
 import { Herald, HeraldAdmin, HeraldError } from "@herald/client";
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
 import { type Add, option } from "../define.ts";
 import { UsageError } from "../failures.ts";
-import { type Profile, saveProfile } from "../profiles.ts";
+import { findLocalSystem } from "../local-system.ts";
+import { type Environment, type Profile, saveProfile } from "../profiles.ts";
 
-const localFile = ".herald/local.json";
-
-/** The addresses and tokens that `npm start` writes to disk. */
-const readLocal = async (): Promise<Profile> => {
-  const text = await readFile(localFile, "utf8").catch(() => {
-    throw new UsageError(`There is no ${localFile} here.`, "Run this in Herald's folder while `npm start` is running.");
-  });
-  const { gateway, adminToken, project } = JSON.parse(text);
-  return { url: gateway, token: project.token, admin_token: adminToken, project: project.id };
+const readLocal = async (env: Environment): Promise<Profile> => {
+  const local = await findLocalSystem(env);
+  if (local) return local;
+  const file = env.HERALD_DATA_DIR ? "local.json in HERALD_DATA_DIR" : ".herald/local.json here";
+  throw new UsageError(`There is no ${file}.`, "Run this in Herald's folder while `npm start` is running.");
 };
 
 /** Throws if Herald does not know the token. A 403 means that it does. */
@@ -28,12 +24,12 @@ const check = async (call: Promise<unknown>, what: string): Promise<void> => {
 
 /** Signs in at the identity provider: the console shows a code, which becomes a bearer. */
 const signInByCompany = async ({
-  settings,
+  given,
   terminal,
   ask,
   signal,
 }: Context): Promise<{ url: string; bearer: string; ends: string }> => {
-  const { url } = settings;
+  const { url } = given;
   if (url === undefined) throw new UsageError("Signing in needs Herald's address.", "Give it as --url.");
   const { sessions } = new HeraldAdmin({ url, session: {} });
   if (!terminal.canAsk) throw new UsageError("--sso asks for a code.", "Run it in a terminal.");
@@ -59,10 +55,11 @@ export const addLogin = (program: Command, add: Add) =>
       ["login --sso --url https://herald.example.com", "signs you in by your company, for hours"],
     ],
     run: async (context, _, { local, sso }) => {
-      const { settings, terminal, env, signal, profileName, ask, result } = context;
+      const { terminal, env, signal, profileName, ask, result } = context;
       if (sso) {
         const { url, bearer, ends } = await signInByCompany(context);
-        const profile = { url, token: settings.token, admin_token: bearer, project: settings.project };
+        const { token, project } = context.given;
+        const profile = { url, token, admin_token: bearer, project };
         const file = await saveProfile(env, profileName, profile);
         return result(
           { profile: profileName, file, url, expires_at: ends },
@@ -70,7 +67,7 @@ export const addLogin = (program: Command, add: Add) =>
             `${terminal.paint("green", "Signed in")} to ${url} until ${ends} as profile ${profileName}, in ${file}.`,
         );
       }
-      const given = local ? await readLocal() : settings;
+      const given = local ? await readLocal(env) : context.given;
       const want = async (value: string | undefined, question: string, secret: boolean): Promise<string | undefined> =>
         value ?? (terminal.canAsk ? (await ask(question, secret)).trim() || undefined : undefined);
       const url = await want(given.url, "Herald's address: ", false);
