@@ -1,4 +1,6 @@
+import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { promisify } from "node:util";
 import { eventually, expectStatus, type Request, request } from "@herald/testing";
 import { describe, expect } from "vitest";
 import { expectProblem } from "./harness/expect-problem.ts";
@@ -6,6 +8,7 @@ import { apnsToken, type Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
 import { logOnFailure, type System } from "./harness/system.ts";
 
+const run = promisify(execFile);
 let system: System;
 let project: Project;
 let stranger: Project;
@@ -30,6 +33,22 @@ logOnFailure(() => system);
 
 const example = "01m7yrszajfsprzbd1z1br2ywr";
 const send = (notification: unknown): Request => ({ body: { notification } });
+
+test("every answer ends with a line, after which a shell begins its prompt", async () => {
+  const { gateway, simulators, admin } = { ...system, simulators: system.simulators.url, admin: system.adminToken };
+  const curl = async (url: string, ...more: string[]) => (await run("curl", ["-s", ...more, url])).stdout;
+  const bearer = (token: string) => ["-H", `Authorization: Bearer ${token}`];
+  const answers = await Promise.all([
+    curl(`${gateway}/api/v1/devices`, ...bearer(project.token)),
+    curl(`${gateway}/api/v1/devices`),
+    curl(`${gateway}/api/v1/nothing`),
+    curl(`${gateway}/admin/v1/projects`, ...bearer(admin)),
+    curl(`${gateway}/readyz`),
+    curl(`${gateway}/readyz`, "-H", "Transfer-Encoding: wrong"),
+    ...["pushes", "info", "stats", "script", "nothing"].map((path) => curl(`${simulators}/${path}`)),
+  ]);
+  for (const answer of answers) expect(answer.slice(-2)).toBe("}\n");
+});
 
 type Case = [what: string, route: () => string, options: () => Request, status: number, says: RegExp];
 

@@ -202,6 +202,7 @@ test("npm start prints little before its summary; the tutorial works twice as wr
   await eventually(async () => expect(await inShell(see)).toContain(`"notification_id":"${notification.id}"`), {
     timeoutMs: 60_000,
   });
+  for (const command of [register, see]) expect(await inShell(command)).toMatch(/\}\n$/);
   expect(await inShell(open)).toBe("204\n");
   await eventually(
     async () => {

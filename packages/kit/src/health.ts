@@ -26,7 +26,7 @@ const answer = (response: ServerResponse, status: number, body: unknown): void =
   response.statusCode = status;
   response.setHeader("cache-control", "no-store");
   response.setHeader("content-type", "application/json; charset=utf-8");
-  response.end(JSON.stringify(body));
+  response.end(`${JSON.stringify(body)}\n`);
 };
 
 const route = (pattern: string, serve: (response: ServerResponse) => Promise<void>): HttpRoute => ({

@@ -51,6 +51,6 @@ test.concurrent.each([
   "an upload without an end that is refused %s gets its answer, and then no connection",
   async (_, path, status) => {
     const answer = await uploadWithoutEnd(`/api/v1/${path(world)}`);
-    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} .*application/problem\\+json.*\\}$`, "s"));
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} .*application/problem\\+json.*\\}\n$`, "s"));
   },
 );

@@ -47,7 +47,7 @@ export const createErrorHandler =
     }
     response.statusCode = status;
     for (const name in headers) response.setHeader(name, headers[name] ?? "");
-    response.end(JSON.stringify(body));
+    response.end(`${JSON.stringify(body)}\n`);
   };
 
 /** RFC 9112: exactly one Host. With two, a proxy and Herald could see different sites. */

@@ -46,7 +46,7 @@ const respondOnSocket = (socket: Socket, error: HeraldError, status?: number): v
   const requestId = randomUUID();
   const problem = toProblem(error, requestId);
   const code = status ?? problem.status;
-  const text = JSON.stringify({ ...problem.body, status: code });
+  const text = `${JSON.stringify({ ...problem.body, status: code })}\n`;
   const headers = {
     ...problem.headers,
     connection: "close",

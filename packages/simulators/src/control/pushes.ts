@@ -56,7 +56,7 @@ function* jsonOf(pushes: Iterable<Push>, tail: object): Generator<string> {
     yield batch.join("");
     batch = [];
   }
-  yield `${batch.join("")}],${JSON.stringify(tail).slice(1)}`;
+  yield `${batch.join("")}],${JSON.stringify(tail).slice(1)}\n`;
 }
 
 /** Writes `{ data: [push], …tail }` as fast as the client reads. A client may disconnect. */

@@ -50,6 +50,11 @@ export async function startControl(
   // Parse every body as JSON: curl sends another content type by default.
   const json = express.json({ limit: maxBody, type: () => true, strict: false });
 
+  app.use((_request, response, next) => {
+    // Ends the line, as the gateway does.
+    response.json = (body) => response.type("json").send(`${JSON.stringify(body)}\n`);
+    next();
+  });
   app.use(({ headers }, response, next) => {
     const refusal = foreignSite(headers, [publicHost]);
     if (refusal === undefined) next();

@@ -126,7 +126,8 @@ const send = async (
     response.end();
     return;
   }
-  const text = Buffer.from(JSON.stringify(body));
+  // A shell begins its prompt after it, on a line of its own.
+  const text = Buffer.from(`${JSON.stringify(body)}\n`);
   if (text.length > smallResponseBytes) reserve(text.length);
   startResponse(response, status, headers);
   response.setHeader("content-type", "application/json; charset=utf-8");
