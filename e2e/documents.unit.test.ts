@@ -53,6 +53,26 @@ test("docs/README.md names every page under docs, docs/adr/README.md every decis
   expect(named("docs/adr/README.md", "docs/adr/").toSorted()).toEqual(decisions.toSorted());
 });
 
+test("README leads from what Herald is to the first push, and promises no published version", () => {
+  const readme = read("README.md");
+  const order = [
+    "# Herald\n",
+    "![",
+    "npm ci && npm start",
+    "Herald is ready.",
+    "npm ci && npm test",
+    "## Send from TypeScript",
+  ];
+  const places = [...order, "No version is published yet", "npm run release", "## Deploy"].map((text) =>
+    readme.indexOf(text),
+  );
+  expect(places).toEqual(places.toSorted((one, other) => one - other));
+  expect(places).not.toContain(-1);
+  const [introduction = ""] = readme.slice("# Herald\n\n".length).split("\n\n");
+  expect(introduction.match(/\.(?=\s|$)/g)).toHaveLength(3);
+  expect(readme).not.toMatch(/<(owner|repository|version)>|npm install (--global )?@herald/);
+});
+
 const sources = globSync("{packages,services,e2e,bench,infra}/**/*.{ts,tsx,yaml,yml,conf}", {
   cwd: root,
   exclude: (path) => /(^|\/)(node_modules|dist)$/.test(path),

@@ -185,6 +185,12 @@ test("npm start prints little before its summary; the tutorial works twice as wr
   expect(second).toContain("Made 1 change.");
 
   const readme = await readFile(join(root, "README.md"), "utf8");
+  const plain = (line: string) => line.replaceAll(/127\.0\.0\.1:\d+/g, "host").replace(/#code=\S+/, "#code=…");
+  const shown = /^Herald is ready\.\n\n(.*?)\n```$/ms.exec(readme)?.[1]?.split("\n") ?? [];
+  expect(shown).toHaveLength(4);
+  expect(printed.split("\n").map(plain)).toEqual(expect.arrayContaining(shown.map(plain)));
+  const checked = (await run("sh", ["-e", "-c", shellBlocks(readme, "Start").join("\n")], options)).stdout;
+  expect(checked).toMatch(/^All is well\.$[\s\S]*^status +completed$/m);
   const [program = ""] = codeBlocks(readme, "Send from TypeScript", "ts");
   const known = `const url = ${JSON.stringify(local.gateway)}, token = ${JSON.stringify(local.project.token)};\n`;
   await writeFile(join(folder, "send.mts"), `${known}${program}console.log(counts);`);

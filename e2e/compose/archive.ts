@@ -52,7 +52,7 @@ const release = async (tree: string, registry: string, env: NodeJS.ProcessEnv): 
 
 /** The commands of the README that start from an archive, one a line. */
 const readmeCommands = async (tree: string): Promise<string[]> => {
-  const blocks = shellBlocks(await readFile(join(tree, "README.md"), "utf8"), "Start");
+  const blocks = shellBlocks(await readFile(join(tree, "README.md"), "utf8"), "From a release");
   return (blocks.find((block) => block.startsWith("tar ")) ?? "").trim().split("\n");
 };
 

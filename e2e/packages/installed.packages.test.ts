@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "@herald/local-stack";
@@ -148,8 +148,10 @@ describe.concurrent.each([...nodes.map(fromRegistry), fromFiles])(
 test("the README's commands install the client and the command line", async () => {
   const home = join(folder, "readme");
   await mkdir(home);
-  const blocks = codeBlocks(await readFile(join(root, "README.md"), "utf8"), "Start", "sh");
+  const blocks = codeBlocks(await readFile(join(root, "README.md"), "utf8"), "From a release", "sh");
   const block = String(blocks.find((text) => text.startsWith("npm install")));
+  for (const name of ["client", "cli"])
+    await copyFile(join(release, `herald-${name}-${version}.tgz`), join(home, `herald-${name}-${version}.tgz`));
   const env = { ...environmentOf(nodes.at(-1) as NodeProgram), npm_config_prefix: join(home, "global") };
   expect(await run("sh", ["-ec", block], { cwd: home, env })).toMatchObject({ exitCode: 0 });
   const herald = await run(join(home, "global/bin/herald"), ["--version"], { cwd: home, env });

@@ -90,6 +90,10 @@ test("wrong options are all named at once", async () => {
     "--platforms needs --layouts: an engine keeps only images for its own processor.",
     `--out must be a new folder, an empty one or an earlier release; ${join(tree, "out")} has other files.`,
   ]);
+  expect(problemsOfOptions(readOptions(["--out", join(tree, "new")]), undefined)).toEqual([
+    '--registry is a host and a path in lower case, such as ghcr.io/owner/herald, not "".',
+  ]);
+  expect(problemsOfOptions(readOptions(["--draft", "--out", join(tree, "new")]), undefined)).toEqual([]);
   const pushed = readOptions(["--registry", "127.0.0.1:5000/herald", "--push", "--out", join(tree, "new")]);
   expect(problemsOfOptions(pushed, "no engine")).toEqual([
     "--push needs a container engine: start one, or leave --push out. `docker version` says: no engine",

@@ -2,17 +2,20 @@ import { existsSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-export const usage = `npm run release -- --registry <host/path> [--push | --layouts <folder>] [--out <folder>] …
+export const usage = `npm run release -- [--registry <host/path>] [--push | --layouts <folder>] [--out <folder>] …
 
 Builds all that a version consists of: packages for npm, images, the archive for compose, the chart, OpenAPI and AsyncAPI.
 
-  --registry <host/path>   where the images are pulled from, such as ghcr.io/owner/herald
+  --registry <host/path>   where the images are pulled from, such as ghcr.io/owner/herald; with --draft it may be left out
   --push                   pushes them there, and writes their digests into the archive and the chart
   --layouts <folder>       writes each image there as an OCI layout instead, to be pushed by who may: their digests stay; needs buildx
   --platforms <list>       such as linux/amd64,linux/arm64; needs --layouts
   --repository <url>       the address of this repository on the web: packages and archive link to it
   --out <folder>           where the files are written; it replaces an earlier release there; default: dist/release
   --draft                  for trying it out: also with changes that are not committed, and where the tag exists`;
+
+/** Images of a draft without a registry: those that were built on this machine. */
+const draftRegistry = "localhost/herald";
 
 export type ReleaseOptions = {
   readonly registry: string;
@@ -38,7 +41,7 @@ export const readOptions = (words: readonly string[]): ReleaseOptions => {
   const { values } = parseArgs({
     args: [...words],
     options: {
-      registry: { type: "string", default: "" },
+      registry: { type: "string" },
       push: { type: "boolean", default: false },
       layouts: { type: "string" },
       platforms: { type: "string" },
@@ -51,6 +54,7 @@ export const readOptions = (words: readonly string[]): ReleaseOptions => {
   const { layouts, platforms, repository, ...others } = values;
   return {
     ...others,
+    registry: values.registry ?? (values.draft ? draftRegistry : ""),
     layouts: layouts && resolve(layouts),
     platforms,
     repository: repository?.replace(/(?:\.git)?\/*$/, ""),
