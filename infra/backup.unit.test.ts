@@ -13,6 +13,7 @@ const docker = `#!/bin/sh
 shift
 asked="$*"
 case $1 in
+  exec) echo 'two words' ;;
   stop) shift; for service in "$@"; do rm "running/$service"; done ;;
   up) for service in analytics dispatch gateway registry; do touch "running/$service"; done; echo 'Container Started' >&2 ;;
 esac
@@ -20,6 +21,7 @@ case $asked in $STANDS_AT)
   touch reached
   until [ -e goes-on ]; do sleep 0.02; done ;;
 esac
+case $asked in *"bootstrap node"*) echo "$HERALD_NATS_PASSWORD" >password ;; esac
 case $asked in $FAILS_AT) exit 65 ;; esac
 `;
 
@@ -36,7 +38,7 @@ const makeTree = async (): Promise<string> => {
   for (const path of ["infra", "bin", "running"]) await mkdir(join(tree, path), { recursive: true });
   for (const script of ["backup", "restore"]) await cp(join(import.meta.dirname, script), join(tree, "infra", script));
   for (const service of ["gateway", ...stopped]) await writeFile(join(tree, "running", service), "");
-  await writeFile(join(tree, ".env"), "HERALD_NATS_PASSWORD_ADMIN=secret\n");
+  await writeFile(join(tree, ".env"), "HERALD_NATS_PASSWORD_ADMIN='two words'\n");
   await writeFile(join(tree, "bin/docker"), docker);
   await chmod(join(tree, "bin/docker"), 0o755);
   await mkdir(join(tree, "before"));
@@ -79,6 +81,7 @@ test("a backup stops three services and starts them again", async () => {
   const { ended } = start(tree, ["backup", "after"], {});
   expect(await ended).toMatchObject({ code: 0, said: "Backed up into after.\n" });
   expect(await runningIn(tree)).toEqual(all);
+  expect(await readFile(join(tree, "password"), "utf8")).toBe("two words\n");
 });
 
 test.each(atEachStep)("after %s at `docker compose %s` of a backup the services run again", async (signal, step) => {

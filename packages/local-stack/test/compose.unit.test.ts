@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { busUsers } from "@herald/bus/permissions";
 import { readConfig } from "@herald/kit";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
 import { images } from "../src/versions.ts";
 import { compose, type Environment, type Part, parts, read, readCompose, root, schemas } from "./deployed-parts.ts";
 
@@ -74,6 +75,43 @@ describe("infra/init", () => {
     expect(values).toMatchObject({ COMPOSE_PROFILES: "simulators", HERALD_DISPATCH_CUSTOM_ENDPOINTS: "true" });
     expect(stdout).toContain("docker compose run --rm demo");
     await expect(initialise(folder, "--simulator")).rejects.toThrow("--simulator is not an option");
+  });
+
+  test("prints for Kubernetes what compose reads in .env, and passwords in URLs as a URL has them", async () => {
+    const written = {
+      GATEWAY: [`'x $y "z'`, 'x $y "z'],
+      REGISTRY: ['"p\\"q\\\\r\\$s"', 'p"q\\r$s'],
+      DISPATCH: ["12345e67 # since May", "12345e67"],
+      ANALYTICS: ["x#y", "x#y"],
+      BOOTSTRAP: ['"it\'s"', "it's"],
+    };
+    const url = "a@b:c/d?e#f[g]%40 h";
+    const lines = Object.entries(written).map(([name, [value]]) => `HERALD_NATS_PASSWORD_${name}=${value}\n`);
+    await writeFile(join(folder, ".env"), `${lines.join("")}HERALD_MONGO_PASSWORD_REGISTRY='${url}'\n`);
+    const { stdout } = await initialise(folder, "--kubernetes");
+    const secrets = parseAllDocuments(stdout).map((one) => one.toJS());
+    for (const [name, [, value]] of Object.entries(written)) {
+      const of = secrets.find(({ metadata }) => metadata.name === `herald-${name.toLowerCase()}`).stringData;
+      expect(of["nats-password"], name).toBe(value);
+      expect(secrets.find(({ metadata }) => metadata.name === "herald-nats").stringData).toMatchObject({
+        [`HERALD_NATS_PASSWORD_${name}`]: value,
+      });
+    }
+    const [, password = ""] =
+      /^mongodb:\/\/herald-registry:([^@:/?#[\] ]+)@mongo$/.exec(
+        secrets.find(({ metadata }) => metadata.name === "herald-registry").stringData["mongo-url"],
+      ) ?? [];
+    expect(decodeURIComponent(password)).toBe(url);
+  });
+
+  test("names pages where they are: in a checkout, and from the archive of a release", async () => {
+    await mkdir(join(folder, "docs"));
+    expect((await initialise(folder)).stdout).toContain("each person: docs/how-to/operators.md");
+    await rm(join(folder, "docs"), { recursive: true });
+    await writeFile(join(folder, "README.md"), "- The documentation: https://example.com/herald/tree/v1/docs\n");
+    const { stdout } = await initialise(folder);
+    expect(stdout).toContain("each person: https://example.com/herald/tree/v1/docs/how-to/operators.md");
+    expect(stdout).toContain("provider: https://example.com/herald/tree/v1/docs/how-to/connect-providers.md");
   });
 
   test("uses PostgreSQL when asked to, in a checkout and in an archive", async () => {
