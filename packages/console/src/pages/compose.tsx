@@ -1,5 +1,5 @@
 import { Button, Fieldset, Group, SegmentedControl, Stack } from "@mantine/core";
-import { lazy, Suspense, useState } from "react";
+import { useState } from "react";
 import { useProject } from "../api/clients.ts";
 import { useProjectName } from "../api/projects.ts";
 import { count } from "../parts/format.tsx";
@@ -10,6 +10,8 @@ import { RoleNote } from "../parts/role-note.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { Audience } from "./compose/audience.tsx";
 import { type Draft, isEmpty, useDraft } from "./compose/draft.ts";
+import { FileDialog } from "./compose/file-dialog.tsx";
+import { FileFields } from "./compose/file-fields.tsx";
 import { KindField } from "./compose/kind.tsx";
 import { hasContent, moreProblem, notificationOf } from "./compose/notification-of.ts";
 import { Presentation } from "./compose/presentation.tsx";
@@ -22,10 +24,6 @@ import { TestDialog } from "./compose/test-dialog.tsx";
 import { useDryRun, useTemplateContent } from "./compose/use-dry-run.ts";
 import { When } from "./compose/when.tsx";
 import type { FileRecipient } from "./recipients-file/read-file.ts";
-
-/** Few sends are from a file. */
-const FileFields = lazy(() => import("./compose/file-fields.tsx"));
-const FileDialog = lazy(() => import("./compose/file-dialog.tsx"));
 
 const Compose = ({ id }: { readonly id: string }) => {
   const { draft, change, clear } = useDraft(id);
@@ -108,18 +106,16 @@ const Compose = ({ id }: { readonly id: string }) => {
               <Stack gap="sm">
                 <KindField draft={draft} change={change} error={field("kind")} />
                 {isFile ? (
-                  <Suspense>
-                    <FileFields
-                      change={change}
-                      file={file}
-                      first={first}
-                      onFile={(chosen, read) => {
-                        setFile(chosen);
-                        setRecipient(read);
-                      }}
-                      error={field("recipients")}
-                    />
-                  </Suspense>
+                  <FileFields
+                    change={change}
+                    file={file}
+                    first={first}
+                    onFile={(chosen, read) => {
+                      setFile(chosen);
+                      setRecipient(read);
+                    }}
+                    error={field("recipients")}
+                  />
                 ) : (
                   <Targets value={draft.targets} onChange={(targets) => change({ targets })} error={field("targets")} />
                 )}
@@ -169,9 +165,7 @@ const Compose = ({ id }: { readonly id: string }) => {
         <SendDialog draft={draft} devices={counted} onClose={close} onSent={clear} />
       )}
       {dialog === "send" && file && first && (
-        <Suspense>
-          <FileDialog draft={draft} file={file} first={first} onClose={close} onSent={discard} />
-        </Suspense>
+        <FileDialog draft={draft} file={file} first={first} onClose={close} onSent={discard} />
       )}
       {dialog === "test" && <TestDialog draft={draft} first={first} onClose={close} />}
     </Page>

@@ -21,7 +21,7 @@ type Props = {
 };
 
 /** Makes the notification, which waits for its file, lets Herald read the file without sending, and sends it. */
-export default function FileDialog({ draft, file, first, onClose, onSent }: Props) {
+export const FileDialog = ({ draft, file, first, onClose, onSent }: Props) => {
   const { id, herald } = useProject();
   const queries = useQueryClient();
   const navigate = useNavigate();
@@ -92,4 +92,4 @@ export default function FileDialog({ draft, file, first, onClose, onSent }: Prop
       )}
     </FormDialog>
   );
-}
+};

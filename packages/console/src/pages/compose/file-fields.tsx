@@ -16,7 +16,7 @@ type Props = {
 const names: Readonly<Record<string, string>> = { user: "users", device: "devices", token: "push tokens" };
 
 /** The recipients of a draft as a file, each with values of its own. */
-export default function FileFields({ change, file, first, onFile, error }: Props) {
+export const FileFields = ({ change, file, first, onFile, error }: Props) => {
   const [problem, setProblem] = useState<string>();
   const choose = async (chosen: File | undefined) => {
     onFile(chosen, undefined);
@@ -39,4 +39,4 @@ export default function FileFields({ change, file, first, onFile, error }: Props
       )}
     </>
   );
-}
+};

@@ -1,7 +1,6 @@
 import type { Notification, Recipients as RecipientCounts } from "@herald/client";
 import { Progress, Stack } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { lazy, Suspense } from "react";
 import { useProject } from "../../api/clients.ts";
 import { useFirstRows } from "../../api/read.ts";
 import { count } from "../../parts/format.tsx";
@@ -9,9 +8,7 @@ import { List } from "../../parts/list.tsx";
 import { Facts, Note, Panel } from "../../parts/page.tsx";
 import { useMayWrite } from "../../session-context.tsx";
 import { recipientErrorColumns } from "../recipients-file/report.tsx";
-
-/** Few notifications wait for a file. */
-const UploadPanel = lazy(() => import("./upload-panel.tsx"));
+import { UploadPanel } from "./upload-panel.tsx";
 
 const kindNames: Readonly<Record<string, string>> = { user: "users", device: "devices", token: "push tokens" };
 
@@ -72,9 +69,7 @@ export const RecipientsPanel = ({
   return (
     <>
       {recipients.upload && !ended && !data.complete && mayWrite && (
-        <Suspense>
-          <UploadPanel key={ntf} notification={ntf} stored={data.lines_stored} />
-        </Suspense>
+        <UploadPanel key={ntf} notification={ntf} stored={data.lines_stored} />
       )}
       <Panel title="Recipients">
         <Stack>

@@ -26,7 +26,7 @@ const Broken = ({ error, stopped, stored }: { error: unknown; stopped: boolean; 
 type Props = { readonly notification: string; readonly stored: number };
 
 /** Uploads the file that a notification waits for: a check that sends nothing, the upload with its progress, and its continuation. */
-export default function UploadPanel({ notification, stored }: Props) {
+export const UploadPanel = ({ notification, stored }: Props) => {
   const { id, herald } = useProject();
   const queries = useQueryClient();
   const latest = useFileUpload(notification);
@@ -110,4 +110,4 @@ export default function UploadPanel({ notification, stored }: Props) {
       </Stack>
     </Panel>
   );
-}
+};
