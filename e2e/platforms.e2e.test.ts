@@ -74,14 +74,15 @@ test("the trace of one delivery goes from the refusal to the retry to the open, 
       expect(refusals.length).toBeGreaterThan(0);
       for (const { outcome } of refusals) expect(outcome).toBe("deferred");
       // A 503 was not processed, and uses no attempt.
+      for (const refusal of refusals) expect(refusal).not.toHaveProperty("attempt");
       expect(trace.attempts.at(-1)).toMatchObject({ attempt: 1, outcome: "accepted", possible_repeat: false });
-      const sentTo = (end: string) =>
-        expect.stringMatching(new RegExp(`^Sent at .* to ${providerNames[platform]}${end}`));
+      const sentence = (pattern: string) => expect.stringMatching(new RegExp(pattern));
+      const provider = providerNames[platform];
       expect(trace.explanation).toEqual([
         expect.stringMatching(/^The notification was accepted at /),
         "Its target `topic:news` names the device.",
-        ...refusals.map(() => sentTo(": \\S")),
-        sentTo(", which accepted it\\.$"),
+        ...refusals.map(() => sentence(`^At .* ${provider} could not take it: \\S`)),
+        sentence(`^Sent at .* to ${provider}, which accepted it\\.$`),
         expect.stringMatching(/^Opened at /),
       ]);
 
@@ -141,7 +142,7 @@ test.for(refusals)(
     await eventually(async () =>
       expect((await traceOf(id, refused.id)).attempts).toMatchObject([{ outcome: "paused" }, { outcome: "paused" }]),
     );
-    expect((await traceOf(id, refused.id)).explanation.join(" ")).toContain("accepts it or the settings change");
+    expect((await traceOf(id, refused.id)).explanation.join(" ")).toContain("accepts the credential or the settings");
     expect(await pushesOf(late.id)).toEqual([]);
 
     await system.putProvider(project, provider);

@@ -54,6 +54,8 @@ describe("a test push", () => {
       const data = await tested(system, project, "apns", { token: apnsToken(prefix) });
       expect(data).toMatchObject({ result, provider_reason: word });
       expect(data.detail).toMatch(/\w{3,}.*\.$/);
+      // A test push has no device.
+      expect(data.detail).not.toContain("deactivated");
     }
     const { data } = expectStatus(await system.admin(`GET /projects/${project.id}/providers/apns`), 200).body;
     expect(data.status).toBe("active");

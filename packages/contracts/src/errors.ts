@@ -169,10 +169,6 @@ const providerAdvice: Readonly<Record<string, string>> = {
 export const adviceOn = (providerReason: string): string | undefined =>
   Object.hasOwn(providerAdvice, providerReason) ? providerAdvice[providerReason] : undefined;
 
-/** Why a delivery failed and what to check, in sentences. `providerReason`: the provider's own word. */
-export const explainFailure = (reason: DeliveryReason, providerReason = ""): string =>
-  adviceOn(providerReason) ?? deliveryReasons[reason];
-
 /** Why the provider's settings cannot send pushes: the `reason` of a provider problem, and advice. */
 export const providerProblems = {
   "certificate-untrusted":

@@ -60,12 +60,16 @@ export const quietEnd = (
 const fullHourMs = 3_600_000;
 const fewDevices = 100;
 
+/** The end of quiet hours for the devices of a batch: many of them share the full hours. */
+export const sharedQuietEnd = (end: Date, devices: number): Date =>
+  devices > fewDevices ? new Date(Math.ceil(end.getTime() / fullHourMs) * fullHourMs) : end;
+
 /** Until when quiet hours delay a device, in a batch of `devices`. Undefined: it gets nothing, because the send expires before. */
 export const delayedUntil = (
   end: Date | "skip",
   { expiresAt, devices }: { readonly expiresAt: Date; readonly devices: number },
 ): Date | undefined => {
   if (end === "skip") return undefined;
-  const until = devices > fewDevices ? new Date(Math.ceil(end.getTime() / fullHourMs) * fullHourMs) : end;
+  const until = sharedQuietEnd(end, devices);
   return until < expiresAt ? until : undefined;
 };

@@ -8,7 +8,8 @@ import { type Column, Rows } from "../parts/list.tsx";
 import { Facts, mono, Page, Panel, Problem } from "../parts/page.tsx";
 
 const attemptColumns: readonly Column<DeliveryTrace["attempts"][number]>[] = [
-  { title: "Attempt", cell: ({ attempt }) => attempt },
+  // What was not sent, or not processed, has no number.
+  { title: "Attempt", cell: ({ attempt = "–" }) => attempt },
   {
     title: "Outcome",
     cell: ({ outcome, reason, until }) => (
@@ -52,7 +53,7 @@ export default function DeliveryTracePage() {
                 <Rows
                   rows={data.attempts}
                   columns={attemptColumns}
-                  keyOf={({ at, attempt, outcome }) => `${at} ${attempt} ${outcome}`}
+                  keyOf={({ at, outcome }) => `${at} ${outcome}`}
                   label="Attempts"
                 />
               </Panel>

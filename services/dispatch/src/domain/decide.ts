@@ -1,8 +1,18 @@
-import { type DeliveryReason, delayedUntil, quietEnd, type Recipient, type SendRules } from "@herald/contracts";
+import {
+  type DeliveryReason,
+  delayedUntil,
+  quietEnd,
+  type Recipient,
+  type SendRules,
+  sharedQuietEnd,
+} from "@herald/contracts";
 import type { Sendable, Skips } from "./settle-row.ts";
 
-/** Why a device gets nothing now. `until`: it gets the push then; absent: never. */
-export type Decision = { readonly reason: DeliveryReason; readonly until?: Date };
+/**
+ * Why a device gets nothing now. `until`: it gets the push then; absent: never. `end`: when quiet hours end that outlast the notification;
+ * absent: they skip it, or the reason is another one.
+ */
+export type Decision = { readonly reason: DeliveryReason; readonly until?: Date; readonly end?: Date };
 
 /** `devices`: the size of the batch. */
 type At = { readonly now: Date; readonly expiresAt: Date; readonly devices: number };
@@ -11,7 +21,7 @@ const decideHours = (rules: SendRules, device: Recipient, at: At): Decision | un
   const end = quietEnd(rules, device, at.now);
   if (end === undefined) return undefined;
   const until = delayedUntil(end, at);
-  return { reason: "quiet-hours", ...(until && { until }) };
+  return { reason: "quiet-hours", ...(until ? { until } : end !== "skip" && { end: sharedQuietEnd(end, at.devices) }) };
 };
 
 /**
@@ -40,7 +50,7 @@ export const packDecisions = (decisions: readonly (Decision | undefined)[]): Dec
   const of = new Uint8Array(decisions.length);
   for (const [at, decision] of decisions.entries()) {
     if (!decision) continue;
-    const key = `${decision.reason} ${decision.until?.getTime()}`;
+    const key = `${decision.reason} ${decision.until?.getTime()} ${decision.end?.getTime()}`;
     let position = known.get(key);
     if (position === undefined) {
       position = list.push(decision);

@@ -76,7 +76,7 @@ describe("a device", () => {
     const rules = rulesOfSend(record({ quietHours: night, timeZone: "Europe/Berlin" }), {});
     expect(judged(rules, device(), at("05:30"))).toEqual({ reason: "quiet-hours", until: at("06:00") });
     expect(judged(rules, device({ zone: "Asia/Tokyo" }), at("05:30"))).toBeUndefined();
-    expect(judged(rules, device(), at("05:30"), at("06:00"))).toEqual({ reason: "quiet-hours" });
+    expect(judged(rules, device(), at("05:30"), at("06:00"))).toEqual({ reason: "quiet-hours", end: at("06:00") });
   });
 
   test("is skipped in hours that say so", () => {

@@ -180,7 +180,8 @@ const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision =
     status: "failed",
     reason,
     providerReason,
-    attempts,
+    // What Herald refused itself was not sent.
+    attempts: outcome.kind === "rejected" && outcome.notSent ? device.attempts : attempts,
     possibleRepeat: device.repeat || outcome.kind === "unknown",
   });
   switch (outcome.kind) {

@@ -62,6 +62,13 @@ describe("an outcome", () => {
     expect(unregistered).toEqual([]);
   });
 
+  test("that Herald refused itself uses no attempt", () => {
+    const refused = { kind: "rejected", reason: "render-failed", providerReason: "title: no", notSent: true } as const;
+    expect(only(refused).result).toMatchObject({ status: "failed", attempts: 0, possibleRepeat: false });
+    const waited = { devices: [device({ attempts: 2, repeat: true })] };
+    expect(only(refused, waited).result).toMatchObject({ status: "failed", attempts: 2, possibleRepeat: true });
+  });
+
   test("unregistered deactivates the registration that the push was sent to", () => {
     const at = new Date(registered + 1);
     const { result, unregistered } = only(dead(at));

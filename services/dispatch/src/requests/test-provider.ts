@@ -1,6 +1,8 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
 import {
-  explainFailure,
+  adviceOn,
+  type DeliveryReason,
+  deliveryReasons,
   newDeviceId,
   newNotificationId,
   platformOf,
@@ -96,6 +98,13 @@ const view = (outcome: Outcome): TestedPush => {
   return { ...refusal(outcome), ...said };
 };
 
+/** In place of what Herald does with a device whose token is refused: a test push has no device. */
+const tokenAdvice: Partial<Record<DeliveryReason, string>> = {
+  "token-invalid":
+    "The provider does not recognise this token: check that it is whole, and from the app and the environment that the settings name.",
+  "endpoint-forbidden": "Herald may not send to this endpoint: it must be an https URL of a public host.",
+};
+
 /** Why the provider did not accept the push. */
 const refusal = (outcome: Exclude<Outcome, { kind: "accepted" }>): Pick<TestedPush, "result" | "detail"> => {
   switch (outcome.kind) {
@@ -106,7 +115,7 @@ const refusal = (outcome: Exclude<Outcome, { kind: "accepted" }>): Pick<TestedPu
       };
     case "rejected": {
       const { reason, providerReason, tokenMismatch } = outcome;
-      const detail = explainFailure(reason, providerReason);
+      const detail = adviceOn(providerReason) ?? tokenAdvice[reason] ?? deliveryReasons[reason];
       // Apple's word for the token that the project signs, which is no token of a device.
       if (providerReason === "BadJwtToken") return { result: "credential-refused", detail };
       return { result: tokenMismatch || reason === "token-invalid" ? "token-refused" : "message-refused", detail };

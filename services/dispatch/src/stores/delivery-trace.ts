@@ -9,7 +9,7 @@ import type {
 } from "@herald/contracts";
 import { findByIds, guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
-import { decisionAt } from "../domain/decide.ts";
+import { type Decision, decisionAt } from "../domain/decide.ts";
 import type { DeviceResult } from "../domain/result-table.ts";
 import { ownWait, type Sendable } from "../domain/settle-row.ts";
 import { type DeliveryDocument, decidedOf, ownersOf, packedAt, resultAt } from "./delivery-document.ts";
@@ -20,30 +20,32 @@ import { createRows, type DeviceRow } from "./rows.ts";
 /** The attempts of a device before a row, and whether one of them may have reached it. */
 type Known = { readonly attempts: number; readonly repeat: boolean };
 
-/** The attempt of a settled row. Undefined when the device only waited there. `until`: quiet hours delayed it there. */
+/** The attempt of a settled row. Undefined when the device only waited there. `decision`: what rules decided about it there. */
 const settledAttempt = (
   { attempts, repeat }: Known,
   at: string,
   { status, reason, providerReason, possibleRepeat, ...result }: DeviceResult,
   { provider_id: providerId }: Pick<Delivery, "provider_id">,
-  until: Date | undefined,
+  { until, end }: Partial<Decision> = {},
 ): DeliveryAttempt | undefined => {
-  const sent = result.attempts > attempts || result.unprocessed;
+  const counted = result.attempts > attempts;
+  const sent = counted || result.unprocessed;
   if (status === "deferred" && until) {
     const delay = { outcome: "delayed", reason: "quiet-hours", until: until.toISOString() } as const;
-    return { attempt: attempts + 1, at, ...delay, possible_repeat: possibleRepeat };
+    return { at, ...delay, possible_repeat: possibleRepeat };
   }
   // It waited for its server, or for new settings after the provider had refused an earlier row.
   if (status === "deferred" && !sent && providerReason === undefined) return undefined;
   const unanswered = possibleRepeat && !repeat;
   const waits = result.blocked ? "blocked" : "paused";
   return {
-    attempt: attempts + 1,
+    ...(counted && { attempt: result.attempts }),
     at,
     outcome: status !== "deferred" ? status : !sent ? waits : unanswered ? "unknown" : "deferred",
     ...(reason !== undefined && { reason }),
     ...(providerReason !== undefined && { provider_reason: providerReason }),
     ...(providerId !== undefined && { provider_id: providerId }),
+    ...(status === "skipped" && end && { until: end.toISOString() }),
     possible_repeat: possibleRepeat,
   };
 };
@@ -56,10 +58,10 @@ const isRepeated = (one: DeliveryAttempt, before: DeliveryAttempt | undefined): 
 const nextAttempt = (dueAt: Date | undefined, device: Sendable | undefined): Date | undefined =>
   dueAt && new Date(Math.max(dueAt.getTime(), device ? ownWait(device) : 0));
 
-/** Until when quiet hours delayed a device in this row; undefined: they did not. */
-const delayAt = (row: DeliveryDocument, index: number): Date | undefined => {
+/** What rules decided about a device in this row; undefined: it gets the push. */
+const decisionOf = (row: DeliveryDocument, index: number): Decision | undefined => {
   const { decided } = decidedOf(row);
-  return decided && decisionAt(decided, index)?.until;
+  return decided && decisionAt(decided, index);
 };
 
 /** The delivery of a device, its attempts, oldest first, and the time of the next attempt, from its rows, root row first. */
@@ -87,7 +89,7 @@ export const traceOf = (rows: readonly DeviceRow[]) => {
       attempts.push({ attempt: known.attempts + 1, at, outcome: "sending", possible_repeat: possibleRepeat });
     }
     if (!result) continue;
-    const attempt = settledAttempt(known, delivery.at, result, delivery, delayAt(row, index));
+    const attempt = settledAttempt(known, delivery.at, result, delivery, decisionOf(row, index));
     if (attempt && isRepeated(attempt, attempts.at(-1))) attempts.pop();
     if (attempt) attempts.push(attempt);
     known = { attempts: result.attempts, repeat: result.possibleRepeat };

@@ -43,7 +43,7 @@ describe("the attempts in a ledger", () => {
     expect(trace(...rows).attempts).toEqual([
       { attempt: 1, at: iso(0), outcome: "deferred", provider_reason: "503", possible_repeat: false },
       { attempt: 2, at: iso(1), outcome: "unknown", provider_reason: "no answer", possible_repeat: true },
-      { attempt: 3, at: iso(3), outcome: "paused", provider_reason: "403 InvalidProviderToken", possible_repeat: true },
+      { at: iso(3), outcome: "paused", provider_reason: "403 InvalidProviderToken", possible_repeat: true },
       {
         attempt: 3,
         at: iso(4),
@@ -57,8 +57,8 @@ describe("the attempts in a ledger", () => {
 
   test("include an attempt that was blocked, with the failure of its server", () => {
     const blocked = settled(1, { attempts: 0, blocked: true, providerReason: "cannot reach api.push.apple.com" });
-    expect(trace(blocked).attempts).toMatchObject([
-      { attempt: 1, outcome: "blocked", provider_reason: "cannot reach api.push.apple.com" },
+    expect(trace(blocked).attempts).toEqual([
+      { at: iso(1), outcome: "blocked", provider_reason: "cannot reach api.push.apple.com", possible_repeat: false },
     ]);
     expect(trace(settled(1, { attempts: 0, blocked: true })).attempts).toEqual([]);
   });
@@ -73,9 +73,9 @@ describe("the attempts in a ledger", () => {
       settled(4, { status: "accepted" }),
     ];
     expect(trace(...rows).attempts.map(({ attempt, outcome, at }) => [attempt, outcome, at])).toEqual([
-      [1, "deferred", iso(0)],
-      [1, "blocked", iso(2)],
-      [1, "deferred", iso(3)],
+      [undefined, "deferred", iso(0)],
+      [undefined, "blocked", iso(2)],
+      [undefined, "deferred", iso(3)],
       [1, "accepted", iso(4)],
     ]);
   });
@@ -83,7 +83,7 @@ describe("the attempts in a ledger", () => {
   test("begin with the delay of quiet hours; the next one is when they end for this device", () => {
     const decided = { list: [{ reason: "quiet-hours" as const, until: at(8) }], of: new Binary(Uint8Array.of(1)) };
     const delayed = settled(0, { attempts: 0, reason: "quiet-hours" }, { decided });
-    const delay = { outcome: "delayed", reason: "quiet-hours", at: iso(0), until: iso(8), attempt: 1 };
+    const delay = { outcome: "delayed", reason: "quiet-hours", at: iso(0), until: iso(8) };
     const waiting = rowOf({
       state: "waiting",
       dueAt: at(5), // when another device of the row is due
@@ -93,6 +93,30 @@ describe("the attempts in a ledger", () => {
     const later = settled(5, { attempts: 0, reason: "quiet-hours" });
     const accepted = settled(8, { status: "accepted" });
     expect(trace(delayed, later, accepted).attempts).toMatchObject([delay, { attempt: 1, outcome: "accepted" }]);
+  });
+
+  test.each([
+    ["a text that could not be rendered", { status: "failed", reason: "render-failed", providerReason: "title: no" }],
+    ["a kind that is switched off", { status: "skipped", reason: "muted" }],
+    ["the end of its time to live", { status: "expired", reason: "expired", providerReason: "HTTP 503" }],
+    ["a cancel", { status: "cancelled", reason: "cancelled" }],
+  ] as const)("have no number where nothing was sent, like the delivery: %s", (_, result) => {
+    const { attempts, delivery } = trace(settled(0, { ...result, attempts: 0 }));
+    expect(delivery).toMatchObject({ status: result.status, attempts: 0 });
+    expect(attempts).toMatchObject([{ outcome: result.status, reason: result.reason }]);
+    expect(attempts[0]).not.toHaveProperty("attempt");
+    const later = trace(settled(0, { attempts: 1, providerReason: "500" }), settled(1, { ...result, attempts: 1 }));
+    expect(later.delivery).toMatchObject({ status: result.status, attempts: 1 });
+    expect(later.attempts.map(({ attempt }) => attempt)).toEqual([1, undefined]);
+  });
+
+  test("have the end of quiet hours that outlast the notification, and none of quiet hours that skip it", () => {
+    const skipped = { status: "skipped", reason: "quiet-hours", attempts: 0 } as const;
+    const of = new Binary(Uint8Array.of(1));
+    const outlast = settled(0, skipped, { decided: { list: [{ reason: "quiet-hours", end: at(9) }], of } });
+    expect(trace(outlast).attempts).toMatchObject([{ outcome: "skipped", reason: "quiet-hours", until: iso(9) }]);
+    const skip = settled(0, skipped, { decided: { list: [{ reason: "quiet-hours" }], of } });
+    expect(trace(skip).attempts[0]).not.toHaveProperty("until");
   });
 
   test("have the provider's id of the message", () => {

@@ -2,19 +2,16 @@ import {
   canonicalZone,
   type Delivery,
   type DeliveryAttempt,
-  type DeliveryReason,
   type DeliveryTrace,
   type Device,
-  deliveryReasons,
-  explainFailure,
   type Notification,
   noZone,
-  type Provider,
   pushKeyOf,
   servingProvider,
   timeZoneOf,
   topicsOf,
 } from "@herald/contracts";
+import { attemptSentences } from "./attempt-sentence.ts";
 import type { Reported } from "./reported.ts";
 
 /** The records of dispatch, registry and analytics for one notification and one device. */
@@ -51,40 +48,6 @@ export type TraceFacts = {
   readonly reported?: Reported | undefined;
 };
 
-const names: Record<Provider, string> = { apns: "APNs", fcm: "FCM", webpush: "the push service" };
-
-const words = (reason: string, answer?: string): string =>
-  Object.hasOwn(deliveryReasons, reason) ? explainFailure(reason as DeliveryReason, answer) : reason;
-
-const attemptSentence = (
-  { at, outcome, until, reason, provider_reason: answer }: DeliveryAttempt,
-  provider: string,
-): string => {
-  switch (outcome) {
-    case "accepted":
-      return `Sent at ${at} to ${provider}, which accepted it.`;
-    case "deferred":
-      return `Sent at ${at} to ${provider}: ${answer ?? "not now"}.`;
-    case "unknown":
-      return `Sent at ${at} to ${provider}, which gave no answer${answer === undefined ? "" : ` (${answer})`}: it may have arrived.`;
-    case "paused":
-      return `At ${at} ${provider} refused the project's credential${answer === undefined ? "" : ` (${answer})`}: it waits until ${provider} accepts it or the settings change.`;
-    case "blocked":
-      return `At ${at} it was not sent, because ${provider} takes no push for now${answer === undefined ? "" : `: ${answer}`}.`;
-    case "delayed":
-      return `At ${at} it was in the quiet hours of the device or its user, which delay it until ${until}.`;
-    case "sending":
-      return `It is being sent to ${provider} since ${at}.`;
-    case "failed":
-    case "expired":
-    case "cancelled":
-    case "skipped":
-      return answer === undefined
-        ? `Given up at ${at}: ${words(reason ?? outcome)}`
-        : `Sent at ${at} to ${provider}: ${answer}. ${words(reason ?? outcome, answer)}`;
-  }
-};
-
 /** The maximum named in a sentence: a notification may have a thousand targets. */
 const maxTopics = 5;
 
@@ -112,7 +75,11 @@ const absence = (facts: TraceFacts): string[] => {
   if (!expanded) {
     if (notification.status === "cancelled") return [...reasons, "It was cancelled before anything was sent."];
     if (notification.status === "expired") return [...reasons, "It expired before anything was sent."];
-    return [...reasons, "Its audience is not read completely yet."];
+    const isScheduled = notification.status === "scheduled";
+    return [
+      ...reasons,
+      isScheduled ? "Its audience is read when it is sent." : "Its audience is not read completely yet.",
+    ];
   }
   if (reachedThrough !== undefined)
     reasons.push(
@@ -148,10 +115,14 @@ const waveOf = ({ notification: { schedule }, device, delivery }: TraceFacts): s
   return schedule.find(({ status, time_zones }) => status === "scheduled" && time_zones.includes(zone))?.at;
 };
 
-/** Whom the notification is for, and whether the device is among them. */
-const whyAddressed = ({ notification, matched, delivery }: TraceFacts): string => {
+/** Whom the notification is for, and whether the device is among them. Undefined: its recipients are not known yet. */
+const whyAddressed = ({ notification, matched, delivery, expanded }: TraceFacts): string | undefined => {
   if (notification.recipients !== undefined)
-    return delivery ? "One of its recipients has the device." : "None of its recipients has the device.";
+    return delivery
+      ? "One of its recipients has the device."
+      : expanded
+        ? "None of its recipients has the device."
+        : undefined;
   if (matched !== undefined) return `Its target \`${matched}\` names the device.`;
   return delivery
     ? "None of its targets names the device as it is now; one did when the audience was read."
@@ -161,18 +132,21 @@ const whyAddressed = ({ notification, matched, delivery }: TraceFacts): string =
 /** The events of the notification on this device, in sentences, oldest first. */
 export const explain = (facts: TraceFacts): string[] => {
   const { notification, device, delivery, attempts, nextAttemptAt } = facts;
-  const provider = names[notification.push_type === undefined ? servingProvider(device) : "apns"];
+  const { push_type: pushType } = notification;
+  // A Live Activity's push goes to the provider of its device.
+  const provider = pushType === undefined || pushType === "liveactivity" ? servingProvider(device) : "apns";
   const scheduled = notification.status === "scheduled" && notification.send_at !== undefined;
   const wave = waveOf(facts);
+  const addressed = whyAddressed(facts);
   const waits = delivery?.status === "pending" && attempts.at(-1)?.outcome !== "sending";
   return [
     `The notification was accepted at ${notification.created_at}.`,
     ...(scheduled && wave === undefined ? [`It is to be sent at ${notification.send_at}.`] : []),
-    whyAddressed(facts),
+    ...(addressed === undefined ? [] : [addressed]),
     ...(wave === undefined ? [] : [`The device gets it at ${wave}, when its time zone's wave begins.`]),
     ...(delivery?.user_id === undefined ? [] : [`The device belonged to the user \`${delivery.user_id}\` then.`]),
     ...(delivery ? [] : absence(facts)),
-    ...attempts.map((attempt) => attemptSentence(attempt, provider)),
+    ...attemptSentences(attempts, { provider, pushType }),
     ...(nextAttemptAt !== undefined
       ? [`The next attempt is at ${nextAttemptAt}.`]
       : waits

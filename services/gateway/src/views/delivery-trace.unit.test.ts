@@ -60,7 +60,7 @@ describe("the delivery trace of a device", () => {
       "failed",
       [
         "Its target `news` names the device.",
-        `Sent at ${t(3)} to APNs: 410 Unregistered. The provider reported that the push token is no longer valid. Herald deactivated the device; of a send with \`push_type\` it removed that token alone.`,
+        `Sent at ${t(3)} to APNs: 410 Unregistered. The provider reported that the push token is no longer valid. Herald deactivated the device.`,
       ],
     ],
     [
@@ -91,7 +91,7 @@ describe("the delivery trace of a device", () => {
         "Its target `all` names the device.",
         `Sent at ${t(2)} to FCM: 503.`,
         `Sent at ${t(3)} to FCM, which gave no answer: it may have arrived.`,
-        `At ${t(4)} FCM refused the project's credential: it waits until FCM accepts it or the settings change.`,
+        `At ${t(4)} FCM refused the project's credential: the push waits until FCM accepts the credential or the settings change.`,
         `The next attempt is at ${t(6)}.`,
       ],
     ],
@@ -106,7 +106,7 @@ describe("the delivery trace of a device", () => {
       "pending",
       [
         "Its target `news` names the device.",
-        `At ${t(3)} it was in the quiet hours of the device or its user, which delay it until ${t(8)}.`,
+        `At ${t(3)} the device was in quiet hours: the push waits for their end at ${t(8)}.`,
         `The next attempt is at ${t(8)}.`,
       ],
     ],
@@ -116,7 +116,7 @@ describe("the delivery trace of a device", () => {
       "pending",
       [
         "None of its targets names the device as it is now; one did when the audience was read.",
-        `It is being sent to the push service since ${t(3)}.`,
+        `Herald began to send it to the push service at ${t(3)}, and has no answer yet.`,
       ],
     ],
     [
@@ -124,12 +124,12 @@ describe("the delivery trace of a device", () => {
       {
         matched: "all",
         delivery: delivery("failed"),
-        attempts: [attempt(3, "failed", { reason: "provider-not-configured" })],
+        attempts: [attempt(3, "failed", { attempt: undefined, reason: "provider-not-configured" })],
       },
       "failed",
       [
         "Its target `all` names the device.",
-        `Given up at ${t(3)}: The project has no provider for this device's platform.`,
+        `Not sent at ${t(3)}: The project has no provider for this device's platform.`,
       ],
     ],
     [
@@ -172,11 +172,19 @@ describe("the delivery trace of a device", () => {
       "scheduled",
       { matched: "news", expanded: false, notification: { status: "scheduled", send_at: t(9) } },
       "pending",
-      [
-        `It is to be sent at ${t(9)}.`,
-        "Its target `news` names the device.",
-        "Its audience is not read completely yet.",
-      ],
+      [`It is to be sent at ${t(9)}.`, "Its target `news` names the device.", "Its audience is read when it is sent."],
+    ],
+    [
+      "being expanded",
+      { matched: "news", expanded: false, notification: { status: "sending" } },
+      "pending",
+      ["Its target `news` names the device.", "Its audience is not read completely yet."],
+    ],
+    [
+      "not read from its file yet",
+      { expanded: false, notification: { status: "accepted", targets: [], recipients: { lines: 0 } } },
+      "not_addressed",
+      ["Its audience is not read completely yet."],
     ],
     [
       "cancelled before",

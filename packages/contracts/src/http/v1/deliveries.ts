@@ -87,10 +87,10 @@ export const DeviceNotification = Delivery.omit({ device_id: true })
   });
 export type DeviceNotification = z.infer<typeof DeviceNotification>;
 
-/** One try to hand a notification to a provider. */
+/** One try to hand a notification to a provider, or why it was not tried. */
 export const DeliveryAttempt = named("DeliveryAttempt", {
-  attempt: z.number().int().min(1).meta({
-    description: "The number of the attempt. Tries that the provider certainly did not process share a number",
+  attempt: z.number().int().min(1).optional().meta({
+    description: "The number of the attempt; absent: nothing was sent, or the provider certainly did not process it",
   }),
   at: z.iso.datetime(),
   outcome: z
@@ -111,7 +111,9 @@ export const DeliveryAttempt = named("DeliveryAttempt", {
       description:
         "`deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails, cannot be reached or limits its senders; `delayed`: not sent, because of quiet hours; `sending`: no answer is known yet",
     }),
-  until: z.iso.datetime().optional().meta({ description: "When quiet hours end that delay it; absent: none do" }),
+  until: z.iso.datetime().optional().meta({
+    description: "When quiet hours end that delay it, or that outlast its time to live; absent: no such hours",
+  }),
   ...outcome,
 });
 export type DeliveryAttempt = z.infer<typeof DeliveryAttempt>;
