@@ -46,7 +46,7 @@ test("a release has every artefact, and the checksum of each", async () => {
   expect(sums.trim().split("\n")).toHaveLength(files.length - 1);
 });
 
-/** Bytes of the packed file. The client's code alone has at most 16 KB, which `package.unit.test.ts` checks. */
+/** Bytes of the packed file. What the client takes in a bundle is in `package.unit.test.ts`. */
 const maxPackedBytes = { client: 49_152, web: 20_480, cli: 1_048_576, "react-native": 15_360 };
 
 /** Files of a package beside its code, and how Node reads its `.js` at the root: Expo requires the plugin. */
@@ -97,6 +97,13 @@ test.each([
     { cwd: folder },
   );
   expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: expect.stringContaining("OK (ESM)") });
+});
+
+test.each(["client", "cli", "react-native"])("@herald/%s has lines that a stack trace can show", async (name) => {
+  const { stdout } = await run("tar", ["-xzOf", tarball(name), "--wildcards", "package/dist/*.js"], { cwd: folder });
+  const lines = stdout.split("\n");
+  expect(lines.length).toBeGreaterThan(300);
+  expect(lines.filter((line) => line.length > 1_000)).toEqual([]);
 });
 
 test("the command line is one file, and names the licences of the libraries in it", async () => {

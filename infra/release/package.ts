@@ -27,7 +27,8 @@ const bundleFile = async (
     logLevel: "warn",
   });
   try {
-    const { output } = await build.generate({ format: "esm", minify: true, codeSplitting: false });
+    // Not minified: Node prints the line that threw, and names classes and functions. Who serves it to browsers minifies it.
+    const { output } = await build.generate({ format: "esm", comments: false, codeSplitting: false });
     const [{ code, moduleIds }] = output;
     // The sources' interpreter line has flags that a package does not need.
     const runnable = code.replace(/^#!.*\n/, "#!/usr/bin/env node\n");
@@ -107,7 +108,7 @@ const publishedReadme = (name: PackageName, text: string, base: string | undefin
   });
 
 /**
- * Writes a package as it is published: minified code in one file, or one for each place that loads it, its types, licence and README, and a
+ * Writes a package as it is published: its code in one file, or one for each place that loads it, its types, licence and README, and a
  * package.json without references to the sources. `repository` is its address on the web, without `.git`. Throws the bundler's or the
  * compiler's errors.
  */

@@ -11,28 +11,28 @@ type Details = Partial<Pick<HeraldError, "status" | "errors" | "problems" | "req
  * `timeout` (no answer), `unexpected-answer` (the answer is not Herald's) and `signature-invalid` (webhooks).
  */
 export class HeraldError extends Error {
-  readonly slug: string;
+  declare readonly slug: string;
   /** HTTP status; undefined without an answer. */
-  readonly status: number | undefined;
-  /** Sentences; each names the field and what is accepted. */
-  readonly errors: readonly string[];
-  /** The errors by field, for programs; may be empty. */
-  readonly problems: readonly Readonly<FieldProblem>[];
+  declare readonly status: number | undefined;
   /** The id of the request in the gateway's log. */
-  readonly requestId: string | undefined;
+  declare readonly requestId: string | undefined;
   /** Seconds to wait before the next attempt. */
-  readonly retryAfter: number | undefined;
+  declare readonly retryAfter: number | undefined;
+  /** Sentences; each names the field and what is accepted. */
+  declare readonly errors: readonly string[];
+  /** The errors by field, for programs; may be empty. Not enumerable. */
+  declare readonly problems: readonly Readonly<FieldProblem>[];
 
   constructor(slug: string, message: string, details: Details = {}) {
     const { errors = [message], problems = [], status, requestId, retryAfter } = details;
     super(message, details);
     this.name = "HeraldError";
-    this.slug = slug;
-    this.status = status;
-    this.errors = errors;
-    this.problems = problems;
-    this.requestId = requestId;
-    this.retryAfter = retryAfter;
+    // An uncaught error is printed with all its enumerable properties: those that say nothing, or the same again, are not.
+    const known = Object.entries({ slug, status, requestId, retryAfter, errors }).filter(
+      ([, value]) => value !== undefined,
+    );
+    Object.assign(this, Object.fromEntries(known));
+    Object.defineProperty(this, "problems", { value: problems });
   }
 }
 

@@ -140,7 +140,7 @@ test("a file is uploaded as it is, once an attempt, for the project of an operat
 
 test("where nothing listens, the error names the address and never the token", async () => {
   const error = await errorOf(new Herald({ url: "http://127.0.0.1:9", token, maxRetries: 0 }).devices.get("dev_1"));
-  expect(error).toMatchObject({ slug: "unreachable", status: undefined });
+  expect([error.slug, error.status]).toEqual(["unreachable", undefined]);
   expect(error.message).toContain("http://127.0.0.1:9");
   expect(JSON.stringify(error) + error.message + error.stack).not.toContain(token);
 });
