@@ -57,7 +57,7 @@ export const writeArchive = async (
     await mkdir(folder);
     await writeFile(join(folder, "compose.yaml"), compose);
     await writeFile(join(folder, "README.md"), readme(version, repository));
-    const files = ["LICENSE", "infra/init", "infra/backup", "infra/restore", "infra/postgresql"];
+    const files = ["LICENSE", "infra/init", "infra/backup", "infra/restore", "infra/parts", "infra/postgresql"];
     for (const file of [...files, ...mountedFiles(compose)])
       await cp(join(root, file), join(folder, file), { recursive: true });
     const archive = join(out, `${basename(folder)}.tar.gz`);

@@ -6,12 +6,13 @@ import { makeProviderKeys, type ProviderKeys } from "./start/secrets.ts";
 
 /** `docker compose run --rm demo`: makes a project that sends to the simulators, and prints commands for a first push. Repeatable. */
 
-const dataDir = "/data";
 const {
   HERALD_ADMIN_TOKEN: adminToken = "",
   HERALD_DEMO_ADMIN = "",
   HERALD_DEMO_GATEWAY = "",
   HERALD_DEMO_SIMULATORS = "",
+  HERALD_DEMO_CONTROL: control = "http://simulators:8090",
+  HERALD_DEMO_DATA_DIR: dataDir = "/data",
 } = process.env;
 
 /** Makes the keys once and keeps them, because a provider's key should not change without need. */
@@ -35,7 +36,7 @@ try {
     gateway: HERALD_DEMO_ADMIN,
     adminToken,
     keys: await keepKeys(),
-    simulators: await simulatorAddresses("http://simulators:8090"),
+    simulators: await simulatorAddresses(control),
   });
   const commands = printedCommands({ gateway: HERALD_DEMO_GATEWAY, control: HERALD_DEMO_SIMULATORS, project });
   console.log(`Project ${project.id}, token ${project.token}\nYour first push:`);

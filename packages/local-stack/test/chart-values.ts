@@ -9,7 +9,7 @@ type Schema = { readonly description?: string; readonly [keyword: string]: unkno
 
 /** Set by the chart: the same for all parts, or needed in another place too, as a port is by a probe. */
 const ownVariables =
-  /^HERALD_(NATS_.*|MONGO_URL|DATABASE_PREFIX|HOST|PORT|METRICS_PORT|GATEWAY_ADMIN_PORT|GATEWAY_ADMIN_HOST)$|^OTEL_|^NO_PROXY$/;
+  /^HERALD_(NATS_.*|MONGO_URL|DATABASE_PREFIX|HOST|PORT|METRICS_HOST|METRICS_PORT|GATEWAY_ADMIN_PORT|GATEWAY_ADMIN_HOST)$|^OTEL_|^NO_PROXY$/;
 
 /** A URL may contain a password, and so counts as a secret. These are known to every browser that signs in, and have a schema without one. */
 const publicUrls = /^HERALD_GATEWAY_OIDC_(ISSUER|URL)$/;

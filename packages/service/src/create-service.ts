@@ -94,7 +94,7 @@ export const createService = (options: ServiceOptions): Service => {
     if (proxy !== undefined) log.info({ proxy }, "servers elsewhere are reached through a proxy");
     const telemetry = await startTelemetry({
       service: name,
-      metricsHost: host,
+      metricsHost: config.HERALD_METRICS_HOST ?? host,
       metricsPort,
       otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
     });

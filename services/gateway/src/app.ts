@@ -71,7 +71,7 @@ export const createApp = (
       await groupsFile.start();
       const telemetry = await startTelemetry({
         service: "gateway",
-        metricsHost: config.HERALD_HOST,
+        metricsHost: config.HERALD_METRICS_HOST ?? config.HERALD_HOST,
         metricsPort: config.HERALD_METRICS_PORT,
         otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
       });

@@ -64,6 +64,8 @@ export const httpConfig = (ports: { readonly port: number; readonly metricsPort:
   HERALD_PORT: variables.port().default(ports.port),
   /** Port of `/metrics`, for Prometheus. Do not expose it to the internet. */
   HERALD_METRICS_PORT: variables.port().default(ports.metricsPort),
+  /** Address of `/metrics`, if it is not HERALD_HOST. */
+  HERALD_METRICS_HOST: variables.host().optional(),
 });
 
 const databaseConfig = {
