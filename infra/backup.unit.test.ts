@@ -36,7 +36,8 @@ let trees = 0;
 const makeTree = async (): Promise<string> => {
   const tree = join(folder, String(++trees));
   for (const path of ["infra", "bin", "running"]) await mkdir(join(tree, path), { recursive: true });
-  for (const script of ["backup", "restore", "parts"]) await cp(join(import.meta.dirname, script), join(tree, "infra", script));
+  for (const script of ["backup", "restore", "parts"])
+    await cp(join(import.meta.dirname, script), join(tree, "infra", script));
   for (const service of ["gateway", ...stopped]) await writeFile(join(tree, "running", service), "");
   await writeFile(join(tree, ".env"), "HERALD_NATS_PASSWORD_ADMIN='two words'\n");
   await writeFile(join(tree, "bin/docker"), docker);

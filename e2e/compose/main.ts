@@ -1,15 +1,12 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { appendFile, cp, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { freePort, images } from "@herald/local-stack";
+import { freePort } from "@herald/local-stack";
 import { must } from "../../infra/release/must.ts";
 import { shellBlocks } from "../harness/shell-blocks.ts";
 import { tryArchive } from "./archive.ts";
-import { makeBaseImages } from "./engine/base-images.ts";
-import { startLocalEngine } from "./engine/local-engine.ts";
+import { builtFrom, copyTree, type Engine, findEngine, withoutDigests } from "./engine/find-engine.ts";
 import { signFirstOperatorIn } from "./first-operator.ts";
 import { type Run, readDemo, refusedCertificate, sendAndOpen } from "./first-push.ts";
 import { checkContainers, checkImages } from "./inspect.ts";
@@ -20,77 +17,13 @@ import { checkContainers, checkImages } from "./inspect.ts";
  * HERALD_COMPOSE_ENGINE=local it starts an engine, as root on Debian. Exits with 0 if everything passed or was skipped.
  */
 
-const root = join(import.meta.dirname, "../..");
 const services = ["gateway", "registry", "dispatch", "analytics"] as const;
-const run = promisify(execFile);
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
 const timed = async (what: string, work: () => Promise<unknown>): Promise<void> => {
   const begun = performance.now();
   await work();
   say(`${what}: ${((performance.now() - begun) / 1_000).toFixed(1)} s`);
-};
-
-type Engine = { env: NodeJS.ProcessEnv; local: boolean; stop: () => Promise<void> };
-
-/** Without its digest: an image that is made here has another one. */
-const withoutDigests = (text: string) => text.replaceAll(/@sha256:[0-9a-f]{64}/g, "");
-
-/** The files that name images of others. */
-const builtFrom = [
-  "docker-compose.yml",
-  "infra/Dockerfile",
-  "infra/postgresql/compose.yaml",
-  "infra/postgresql/Dockerfile",
-];
-
-const imageIn = async (file: string, pattern: RegExp): Promise<string> => {
-  const [, image] = pattern.exec(await readFile(join(root, file), "utf8")) ?? [];
-  return withoutDigests(String(image));
-};
-const imagesOfOthers = async () => ({
-  ...images,
-  node: await imageIn("infra/Dockerfile", /^FROM (?:--\S+ )?(node:\S+)/m),
-  debian: await imageIn("infra/postgresql/Dockerfile", /^FROM (debian:\S+)/m),
-  ferretdb: await imageIn("infra/postgresql/compose.yaml", /^ +image: (\S+\/ferretdb:\S+)/m),
-});
-
-const findEngine = async (): Promise<Engine | undefined> => {
-  if (process.env.HERALD_COMPOSE_ENGINE === "local") {
-    const engine = await startLocalEngine({ env: process.env, progress: say });
-    try {
-      await makeBaseImages({ engine, progress: say }, await imagesOfOthers());
-    } catch (error) {
-      await engine.stop();
-      throw error;
-    }
-    say("MongoDB is played by FerretDB with DocumentDB here");
-    return { env: engine.env, local: true, stop: engine.stop };
-  }
-  const env = process.env;
-  for (const asked of [["version"], ["compose", "version"]]) {
-    const why = await run("docker", asked, { env, timeout: 10_000 }).then(
-      () => undefined,
-      (error: Error) => error.message.trim().split("\n").at(-1),
-    );
-    if (why === undefined) continue;
-    if (process.env.HERALD_COMPOSE_ENGINE === "required") throw new Error(`\`docker ${asked.join(" ")}\` says: ${why}`);
-    say(`SKIPPED: nothing was built or run, because \`docker ${asked.join(" ")}\` says: ${why}`);
-    say("HERALD_COMPOSE_ENGINE=local npm run test:compose sets up an engine of its own, as root on Debian.");
-    return undefined;
-  }
-  return { env, local: false, stop: async () => {} };
-};
-
-/** Copies the tree as a clone would have it, with uncommitted changes. */
-const copyTree = async (tree: string): Promise<void> => {
-  const here = { cwd: root, env: process.env };
-  const listed = await must("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], here);
-  for (const file of new Set(listed.split("\0").filter(Boolean)))
-    await cp(join(root, file), join(tree, file)).catch((error: NodeJS.ErrnoException) => {
-      // The file is deleted, but the deletion is not committed yet.
-      if (error.code !== "ENOENT") throw error;
-    });
 };
 
 const engine = await findEngine();
