@@ -33,7 +33,7 @@ const usedImages = [
   // NATS' own chart puts the repository in front.
   ...captures("infra/helm/nats-values.yaml", /^ *image: \{ tag: (\S+) \}$/gm).map((tag) => `nats:${tag}`),
   ...captures("infra/postgresql/Dockerfile", /^FROM (\S+)/gm),
-  ...captures("infra/Dockerfile", /^FROM (?:--\S+ )?(\S+)/gm).filter((from) => from !== "base"),
+  ...captures("infra/Dockerfile", /^FROM (?:--\S+ )?(\S+)/gm).filter((from) => !["base", "runtime"].includes(from)),
 ].filter((image) => !/^(localhost\/|your-registry\.invalid\/|\*)/.test(image));
 
 test("every action is pinned to a full commit, with its version beside it", () => {

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { must } from "./must.ts";
 
-/** One image for each program that `infra/Dockerfile` builds. */
-export const imageNames = ["bus", "gateway", "registry", "dispatch", "analytics", "simulators"] as const;
+/** One image for each program that `infra/Dockerfile` builds, and one of all of them with the broker and the database. */
+export const imageNames = ["bus", "gateway", "registry", "dispatch", "analytics", "simulators", "herald-all"] as const;
 type ImageName = (typeof imageNames)[number];
 
 /** The reference of each image: with its digest if it was pushed or written as a layout, else with its tag alone. */
@@ -70,7 +70,8 @@ export const buildImages = async (options: ImageOptions): Promise<ImageReference
     progress(`image ${tag}`);
     const values = { SERVICE: name, VERSION: version, REVISION: revision };
     const build = Object.entries(values).flatMap(([key, value]) => ["--build-arg", `${key}=${value}`]);
-    const args = ["--file", "infra/Dockerfile", ...build, "--tag", tag, "."];
+    const target = name === "herald-all" ? ["--target", "all"] : [];
+    const args = ["--file", "infra/Dockerfile", ...target, ...build, "--tag", tag, "."];
     let digest: string | undefined;
     if (layouts !== undefined) digest = await buildLayout(root, args, { layout: join(layouts, name), platforms });
     else {

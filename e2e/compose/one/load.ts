@@ -63,7 +63,7 @@ export const loadInMemory = async (
     one.name,
     "sh",
     "-c",
-    "grep -hs '^oom_kill ' /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control",
+    "grep -hs '^oom_kill ' /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control || true",
   );
   const mebibytes = (text: string) => Math.round(Number(/\d+/.exec(text)?.[0]) / 1_048_576);
   say(

@@ -1,0 +1,102 @@
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { imageNames } from "../release/images.ts";
+
+/** The one container without an engine: what its files say about users, secrets and ports. test:one runs it. */
+
+const read = (path: string) => readFileSync(join(import.meta.dirname, "..", path), "utf8");
+const recipe = read("Dockerfile");
+
+/** What a part finds in its environment. `read_settings` is given a file like that of a volume. */
+const environmentOf = async (part: string, given: Record<string, string> = {}): Promise<Record<string, string>> => {
+  const settings = ["HERALD_ADMIN_TOKEN", "HERALD_OPEN_KEYS", "GRAFANA_PASSWORD"]
+    .concat(["REGISTRY", "DISPATCH", "ANALYTICS"].map((service) => `HERALD_${service}_MASTER_KEYS`))
+    .concat(
+      ["GATEWAY", "REGISTRY", "DISPATCH", "ANALYTICS", "BOOTSTRAP", "ADMIN"].map(
+        (user) => `HERALD_NATS_PASSWORD_${user}`,
+      ),
+    )
+    .concat(["REGISTRY", "DISPATCH", "ANALYTICS", "ADMIN"].map((user) => `HERALD_MONGO_PASSWORD_${user}`));
+  const file = settings.map((name) => `${name}='made ${name}='\n`).join("");
+  const script = `. ./infra/all/parts; eval "$(declare -f read_settings | sed 's|/data/.env|/dev/fd/9|')"; prepare ${part} 9<<<"$FILE"; unset FILE; env -0`;
+  const { stdout } = await promisify(execFile)("bash", ["-euc", script], {
+    cwd: join(import.meta.dirname, "../.."),
+    env: { PATH: process.env.PATH, FILE: file, ...given },
+  });
+  const pairs = stdout.split("\0").map((line) => line.split(/=(.*)/s));
+  return Object.fromEntries(pairs.filter(([name = ""]) => name.startsWith("HERALD_")));
+};
+const secrets = (environment: Record<string, string>) =>
+  Object.keys(environment)
+    .filter((name) => /TOKEN|KEYS|PASSWORD|MONGO_URL/.test(name))
+    .toSorted();
+
+test("each part has its own secrets alone, and listens on loopback but for the gateway", async () => {
+  const found = Object.fromEntries(
+    await Promise.all(
+      ["gateway", "registry", "dispatch", "analytics", "bus bootstrap"].map(async (part) => [
+        part,
+        await environmentOf(part),
+      ]),
+    ),
+  );
+  expect(Object.entries(found).map(([part, environment]) => [part, ...secrets(environment)])).toEqual([
+    ["gateway", "HERALD_ADMIN_TOKEN", "HERALD_NATS_PASSWORD", "HERALD_OPEN_KEYS"],
+    ["registry", "HERALD_MONGO_URL", "HERALD_NATS_PASSWORD", "HERALD_REGISTRY_MASTER_KEYS"],
+    ["dispatch", "HERALD_DISPATCH_MASTER_KEYS", "HERALD_MONGO_URL", "HERALD_NATS_PASSWORD", "HERALD_OPEN_KEYS"],
+    ["analytics", "HERALD_ANALYTICS_MASTER_KEYS", "HERALD_MONGO_URL", "HERALD_NATS_PASSWORD"],
+    ["bus bootstrap", "HERALD_NATS_PASSWORD"],
+  ]);
+  expect(found["bus bootstrap"]).toMatchObject({
+    HERALD_NATS_USER: "herald-bootstrap",
+    HERALD_NATS_PASSWORD: "made HERALD_NATS_PASSWORD_BOOTSTRAP=",
+  });
+  const hosts = Object.values(found).map(
+    ({ HERALD_HOST, HERALD_METRICS_HOST }) => `${HERALD_HOST} ${HERALD_METRICS_HOST}`,
+  );
+  expect(hosts).toEqual(["0.0.0.0 127.0.0.1", ...Array(4).fill("127.0.0.1 127.0.0.1")]);
+});
+
+test("what the container was started with comes first: stores elsewhere, keys, and secrets in files", async () => {
+  const environment = await environmentOf("dispatch", {
+    HERALD_NATS_URL: "nats://elsewhere:4222",
+    HERALD_MONGO_URL: "mongodb://me@elsewhere",
+    HERALD_OPEN_KEYS_FILE: "/run/secrets/open",
+    HERALD_DISPATCH_MASTER_KEYS: "given",
+    HERALD_PORT: "1",
+  });
+  expect(environment).toMatchObject({
+    HERALD_NATS_URL: "nats://elsewhere:4222",
+    HERALD_MONGO_URL: "mongodb://me@elsewhere",
+    HERALD_OPEN_KEYS_FILE: "/run/secrets/open",
+    HERALD_DISPATCH_MASTER_KEYS: "given",
+  });
+  expect(environment).not.toHaveProperty("HERALD_OPEN_KEYS");
+  expect(environment).not.toHaveProperty("HERALD_PORT");
+});
+
+test("its programs start with the settings of V8 that their own images have, and every part has a user", () => {
+  const [, command = ""] = /^CMD \["node", ([^\]]+), \\?\s*"app/ms.exec(recipe.replaceAll("\\\n", "")) ?? [];
+  const flags = [...recipe.matchAll(/"(--[a-z-]+(?:=\d+)?)"/g)].map(([, flag = ""]) => flag);
+  expect(command || flags.length).toBeTruthy();
+  for (const flag of flags.filter(
+    (one) => one.startsWith("--max-semi") || one.includes("old-space") || one.includes("heap"),
+  ))
+    expect(read("all/parts")).toContain(flag);
+  const [, users = ""] = /for user in ([a-z ]+);/.exec(recipe) ?? [];
+  // Ids on volumes: the order is part of what is stored.
+  expect(users.split(" ")).toEqual([
+    "nats",
+    "ferretdb",
+    "gateway",
+    "registry",
+    "dispatch",
+    "analytics",
+    "bus",
+    "simulators",
+  ]);
+  expect(imageNames).toContain("herald-all");
+});
