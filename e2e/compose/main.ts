@@ -17,6 +17,7 @@ import { checkContainers, checkImages } from "./inspect.ts";
  * HERALD_COMPOSE_ENGINE=local it starts an engine, as root on Debian. Exits with 0 if everything passed or was skipped.
  */
 
+const tlsPorts = ["TLS", "TLS_REDIRECT", "TLS_ADMIN"] as const;
 const services = ["gateway", "registry", "dispatch", "analytics"] as const;
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
@@ -60,16 +61,16 @@ async function test(
     for (const file of builtFrom.map((name) => join(tree, name)))
       await writeFile(file, withoutDigests(await readFile(file, "utf8")));
   await assert.rejects(compose("config", "--quiet"), /run infra\/init first/);
-  await must("infra/init", ["--simulators"], here);
+  await must("infra/init", ["--simulators", "--tls", "localhost"], here);
   const environment = join(tree, ".env");
   assert.equal(((await stat(environment)).mode & 0o777).toString(8), "600");
   const written = await readFile(environment, "utf8");
   await must("infra/init", [], here);
   assert.equal(await readFile(environment, "utf8"), written, "infra/init keeps a file that is there");
-  for (const part of ["GATEWAY", "GATEWAY_ADMIN", "NATS", "SIMULATORS", "PROMETHEUS", "GRAFANA"])
+  for (const part of ["GATEWAY", "GATEWAY_ADMIN", "NATS", "SIMULATORS", "PROMETHEUS", "GRAFANA", ...tlsPorts])
     await appendFile(environment, `HERALD_PUBLISH_${part}=127.0.0.1:${await freePort()}\n`);
   // The images of this profile cannot be built here. If they can be pulled, the profile must at least become healthy.
-  if (!local) here.env.COMPOSE_PROFILES = "simulators,observability";
+  if (!local) here.env.COMPOSE_PROFILES = "simulators,tls,observability";
 
   // Builds what is missing, as the first `up` does.
   await timed("images, nothing built before", () => compose("create"));
@@ -90,6 +91,21 @@ async function test(
   const [, makeLink = ""] = /(curl -s -X POST .*?)\n\n/s.exec(printed) ?? [];
   const admin = await signFirstOperatorIn(makeLink, first.gateway, shell);
   say("the first operator signed in to the console by a link; the port for apps serves no operator");
+
+  const authority = join(tree, "root.crt");
+  await compose("cp", "caddy:/data/caddy/pki/authorities/local/root.crt", authority);
+  const [, port = ""] = /^HERALD_PUBLISH_TLS=.*:(\d+)$/m.exec(await readFile(environment, "utf8")) ?? [];
+  const ready = [
+    "-sS",
+    "--cacert",
+    authority,
+    "--retry",
+    "20",
+    "--retry-all-errors",
+    `https://localhost:${port}/readyz`,
+  ];
+  assert.match(await must("curl", ready, here), /ready/);
+  say("the gateway answers by TLS, with the certificate of Caddy's own authority");
 
   await compose("down");
   await timed("up --wait, after down", () => compose("up", "--detach", "--wait"));

@@ -11,7 +11,7 @@ const timeoutMs = 600_000;
 /** nats-server as a Go module, whose versions are those of the images. */
 const natsModule = `github.com/nats-io/nats-server/v2@v${versions.nats}`;
 
-export type BaseImages = Readonly<Record<"node" | "nats" | "mongo" | "debian" | "ferretdb", string>>;
+export type BaseImages = Readonly<Record<"node" | "nats" | "caddy" | "mongo" | "debian" | "ferretdb", string>>;
 type Settings = { readonly engine: LocalEngine; readonly progress: (line: string) => void };
 
 const must = async ({ engine }: Settings, command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) => {
@@ -103,6 +103,18 @@ ENTRYPOINT ["nats-server"]
   );
 };
 
+/** Builds Caddy of Debian. */
+const buildCaddy = (settings: Settings, debian: string, image: string) =>
+  build(
+    settings,
+    image,
+    {},
+    `FROM ${debian}
+RUN apt-get update && apt-get install --yes --no-install-recommends caddy && rm -rf /var/lib/apt/lists
+ENTRYPOINT []
+`,
+  );
+
 /** Builds FerretDB with DocumentDB under the name of MongoDB's image, because the real image cannot be built here. */
 const buildMongo = async (settings: Settings, node: string, image: string) => {
   const { choice } = await resolveMongo({ env: { ...process.env, HERALD_MONGO_URL: "" }, progress: settings.progress });
@@ -150,6 +162,7 @@ export const makeBaseImages = async (settings: Settings, images: BaseImages): Pr
   await importDebian(settings, forky, images.debian);
   await buildNode(settings, debian, images.node);
   await buildNats(settings, debian, images.nats);
+  await buildCaddy(settings, debian, images.caddy);
   await buildMongo(settings, images.node, images.mongo);
   await buildFerretdb(settings, debian, images.ferretdb);
 };

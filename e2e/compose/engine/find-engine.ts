@@ -31,6 +31,7 @@ const imageIn = async (file: string, pattern: RegExp): Promise<string> => {
 };
 const imagesOfOthers = async () => ({
   ...images,
+  caddy: await imageIn("docker-compose.yml", /^ +image: &caddy (caddy:\S+)/m),
   node: await imageIn("infra/Dockerfile", /^FROM (?:--\S+ )?(node:\S+)/m),
   debian: await imageIn("infra/postgresql/Dockerfile", /^FROM (debian:\S+)/m),
   ferretdb: await imageIn("infra/postgresql/compose.yaml", /^ +image: (\S+\/ferretdb:\S+)/m),

@@ -77,6 +77,23 @@ describe("infra/init", () => {
     await expect(initialise(folder, "--simulator")).rejects.toThrow("--simulator is not an option");
   });
 
+  test("puts Caddy in front when asked to, and lets the gateway trust one proxy", async () => {
+    const { values } = await initialise(folder, "--tls", "push.example.com", "--simulators");
+    expect(values).toMatchObject({
+      COMPOSE_PROFILES: "simulators,tls",
+      HERALD_TLS_NAME: "push.example.com",
+      HERALD_PUBLISH_TLS: "443",
+      HERALD_GATEWAY_TRUST_PROXY: "1",
+      HERALD_GATEWAY_ADMIN_TRUST_PROXY: "1",
+    });
+    await expect(initialise(folder, "--tls")).rejects.toThrow("--tls takes the name");
+    await expect(initialise(folder, "--tls", "https://push.example.com/")).rejects.toThrow("--tls takes the name");
+    await writeFile(join(folder, ".env"), "COMPOSE_PROFILES=observability\n");
+    await expect(initialise(folder, "--tls", "push.example.com")).rejects.toThrow(
+      ".env names other profiles: add tls to its COMPOSE_PROFILES",
+    );
+  });
+
   test("prints for Kubernetes what compose reads in .env, and passwords in URLs as a URL has them", async () => {
     const written = {
       GATEWAY: [`'x $y "z'`, 'x $y "z'],
@@ -194,13 +211,19 @@ describe("docker-compose.yml", () => {
       security_opt: ["no-new-privileges:true"],
       pids_limit: expect.any(Number),
       mem_limit: expect.any(String),
-      user: name === "nats-volume" ? "0:0" : expect.stringMatching(/^[1-9]\d*:[1-9]\d*$/),
+      user: name.endsWith("-volume") ? "0:0" : expect.stringMatching(/^[1-9]\d*:[1-9]\d*$/),
       logging: { options: { "max-size": expect.any(String), "max-file": expect.any(String) } },
     });
     for (const port of service.ports ?? []) expect(port).toMatch(/^\$\{HERALD_PUBLISH_\w+:-127\.0\.0\.1:\d+\}:\d+$/);
     expect(service.image).toMatch(
       /^(localhost\/herald\/[a-z]+:\$\{HERALD_VERSION:-\d+\.\d+\.\d+\}|[a-z/-]+:v?\d+\.\d+\.\d+(-alpine)?(@sha256:[0-9a-f]{64})?)$/,
     );
+  });
+
+  test("hides the proxy from parts that call nothing outside, however its variable is written", () => {
+    const proxy = "http://user:secret@proxy:3128";
+    for (const part of ["bootstrap", "registry"] as const)
+      expect(Object.values(environmentOf(part, { HTTPS_PROXY: proxy, https_proxy: proxy }))).not.toContain(proxy);
   });
 
   test("keeps the database away from the gateway and from the outside", () => {
@@ -224,6 +247,14 @@ describe("docker-compose.yml", () => {
       expect(script).toContain(`"${part}"`);
     }
   });
+});
+
+test("every broker that reads infra/nats.conf is started by infra/start-nats, which quotes its passwords", () => {
+  for (const path of ["docker-compose.yml", "packages/local-stack/docker-compose.yml"])
+    expect(readCompose(path).services.nats, path).toMatchObject({
+      entrypoint: ["/bin/sh", "/etc/nats/start-nats"],
+      environment: { HERALD_NATS_STORAGE: expect.stringContaining(":-8GiB}") },
+    });
 });
 
 test("one version of NATS and of MongoDB, wherever they are named", () => {
