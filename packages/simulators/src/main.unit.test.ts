@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -45,6 +46,15 @@ it("prints its addresses in one line, serves, and stops on SIGTERM", async () =>
 
   started.kill("SIGTERM");
   expect(await exit).toEqual([0, null]);
+});
+
+it("names the variable of a port that is taken", async () => {
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  const { port } = taken.address() as AddressInfo;
+  const started = run({ HERALD_SIMULATORS_FCM_PORT: String(port) });
+  expect(await firstLine(started.stderr)).toMatch(/EADDRINUSE.*: set HERALD_SIMULATORS_FCM_PORT to another port$/);
+  taken.close();
 });
 
 it("names every wrong variable and exits", async () => {

@@ -89,6 +89,7 @@ export const createApp = (
         adminServer = await startHttp(everything, {
           host: config.HERALD_GATEWAY_ADMIN_HOST,
           port: adminPort,
+          variable: "HERALD_GATEWAY_ADMIN_PORT",
           limit: connectionLimit(adminProxies),
         });
       const unobserve = registerLoadMetrics(

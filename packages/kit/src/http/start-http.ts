@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { HeraldError, toProblem } from "../herald-error.ts";
 import { type ConnectionLimit, createConnections } from "./connections.ts";
+import { listen } from "./listen.ts";
 
 const defaultTimeouts = {
   /** To receive all headers. */
@@ -124,7 +124,7 @@ const limitRest = (request: IncomingMessage, response: ServerResponse, withinMs:
   });
 };
 
-/** Serves an app. Port 0 selects any free port, shown in `address`. Rejects when the port is in use. */
+/** Serves an app. Port 0 selects any free port, shown in `address`. Rejects when the port is in use, and names the `variable` that sets it. */
 export const startHttp = async (
   app: RequestListener,
   {
@@ -132,7 +132,8 @@ export const startHttp = async (
     port,
     timeouts = defaultTimeouts,
     limit,
-  }: { host: string; port: number; timeouts?: typeof defaultTimeouts; limit?: ConnectionLimit },
+    variable = "HERALD_PORT",
+  }: { host: string; port: number; variable?: string; timeouts?: typeof defaultTimeouts; limit?: ConnectionLimit },
 ): Promise<HttpServer> => {
   let stopping = false;
   const connections = createConnections(limit);
@@ -160,8 +161,7 @@ export const startHttp = async (
     if (refusal) respondOnSocket(socket, refusal);
   });
   server.on("clientError", (error: Error, socket) => handleClientError(error, socket as Socket));
-  server.listen({ port, host, backlog });
-  await once(server, "listening");
+  await listen(server, { port, host, backlog, variable });
   const { port: actual } = server.address() as AddressInfo;
   const name = host.includes(":") ? `[${host}]` : host;
 

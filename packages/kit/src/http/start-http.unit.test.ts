@@ -53,10 +53,13 @@ test("past the deadline a stop cuts off what is left", async () => {
   expect(await answer).toBe("cut off");
 });
 
-test("a port that is taken is an error", async () => {
+test("a port that is taken is an error that names it and its variable", async () => {
   const { app } = gated();
   const server = await startHttp(app, local);
-  await expect(startHttp(app, { ...local, port: server.port })).rejects.toThrow(/EADDRINUSE/);
+  const again = (variable?: string) => startHttp(app, { ...local, port: server.port, ...(variable && { variable }) });
+  const said = `port ${server.port} of 127.0.0.1 is taken by another program: set`;
+  await expect(again()).rejects.toThrow(`${said} HERALD_PORT to another one (listen EADDRINUSE`);
+  await expect(again("HERALD_GATEWAY_ADMIN_PORT")).rejects.toThrow(`${said} HERALD_GATEWAY_ADMIN_PORT to another one`);
   await server.stop(100);
 });
 

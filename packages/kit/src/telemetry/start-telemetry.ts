@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { monitorEventLoopDelay, performance } from "node:perf_hooks";
@@ -14,6 +13,7 @@ import { PrometheusExporter } from "@opentelemetry/exporter-prometheus";
 import { defaultResource, envDetector, type Resource, resourceFromAttributes } from "@opentelemetry/resources";
 import { type IMetricReader, MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { AlwaysOffSampler, NoopSpanProcessor, ParentBasedSampler, TracerProvider } from "@opentelemetry/sdk-trace";
+import { listen } from "../http/listen.ts";
 import { withTimeout } from "../request-context.ts";
 import { version } from "../version.ts";
 import { meter } from "./spans.ts";
@@ -75,8 +75,7 @@ export const startTelemetry = async (options: TelemetryOptions) => {
     else response.writeHead(404).end();
   });
   try {
-    server.listen(options.metricsPort, options.metricsHost);
-    await once(server, "listening");
+    await listen(server, { port: options.metricsPort, host: options.metricsHost, variable: "HERALD_METRICS_PORT" });
   } catch (error) {
     await release();
     throw error;

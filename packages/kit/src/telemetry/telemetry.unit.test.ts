@@ -261,7 +261,7 @@ test("services that share a process share the providers, until the last one stop
 
 test("a metrics port that is taken is an error that leaves nothing behind", async () => {
   const { metricsPort } = await start();
-  await expect(startTelemetry({ ...options, metricsPort })).rejects.toThrow(/EADDRINUSE/);
+  await expect(startTelemetry({ ...options, metricsPort })).rejects.toThrow(/set HERALD_METRICS_PORT to/);
   expect(await metricsAt(metricsPort)).toContain("process_uptime");
 });
 

@@ -45,7 +45,10 @@ export function composeStarter(service: "nats" | "mongo", settings: ComposeSetti
     start: async (progress) => {
       await pull(service, settings, progress);
       const up = await compose(["up", "--detach", "--wait", service], settings);
-      if (!up.ok) throw new Error(`docker compose up ${service}: ${up.why}`);
+      const taken = /already (?:allocated|in use)/.test(up.why)
+        ? `: set HERALD_${service.toUpperCase()}_PORT to another port`
+        : "";
+      if (!up.ok) throw new Error(`docker compose up ${service}: ${up.why}${taken}`);
       return { url, stop: () => compose(["stop", service], settings) };
     },
   };
