@@ -115,6 +115,19 @@ test.for([
   expect((await kit.project.call(`GET /devices/${bare.device}`)).status).toBe(404);
 });
 
+test("a browser that asks its push service for a known subscription, as Firefox does, and does not reach it", async () => {
+  const bare = await subscribed();
+  await bare.page.evaluate(`PushManager.prototype.getSubscription = async () => {
+    throw new DOMException("Error retrieving push subscription.", "AbortError");
+  }`);
+  const problem = {
+    slug: "push-service-unreachable",
+    retry: true,
+    message: "the browser does not reach its push service (Error retrieving push subscription.)",
+  };
+  expect(await bare.call('topics.add("news")')).toMatchObject({ pending: true, problem });
+});
+
 test("a worker that never becomes active", async () => {
   await kit.person.allow();
   const bare = await kit.browser.bare();

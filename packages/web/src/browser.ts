@@ -1,5 +1,5 @@
 import { ownProblem } from "./problem.ts";
-import { noPushService, subscribe, subscriptionOf } from "./register.ts";
+import { noPushService, ofPushService, subscribe, subscriptionOf } from "./register.ts";
 import type { PendingReport } from "./state.ts";
 import { timely } from "./timely.ts";
 
@@ -50,20 +50,18 @@ export const closeShown = async (script: string): Promise<void> => {
 export const endSubscription = async (script: string): Promise<void> => {
   const registration = await workerOf(script);
   const subscription = registration && (await subscriptionOf(registration.pushManager));
-  if (subscription) await timely(subscription.unsubscribe(), noPushService);
+  if (subscription) await ofPushService(subscription.unsubscribe());
 };
 
 /** A subscription that the browser is still making. It is not asked for a second one: this one may come late, or never. */
 let subscribing: Promise<PushSubscription> | undefined;
 
-/** Throws a Problem if the browser cannot reach its push service, or did not answer the last time. */
+/** Throws a Problem if the browser did not answer the last time. */
 export const subscribeOnce: typeof subscribe = async (manager, key) => {
-  if (subscribing) throw ownProblem(noPushService, "the browser is still subscribing");
+  if (subscribing) throw ownProblem(noPushService, "the browser still waits for its push service");
   subscribing = subscribe(manager, key);
   try {
     return await subscribing;
-  } catch (error) {
-    throw (error as Error).name === "AbortError" ? ownProblem(noPushService, error) : error;
   } finally {
     subscribing = undefined;
   }
