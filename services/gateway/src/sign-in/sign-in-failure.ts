@@ -48,6 +48,9 @@ const ofOauthError = (error: string, description: string, status?: number): Hera
   const name = status === 401 ? "invalid_client" : error;
   if (name === "access_denied")
     return new HeraldError("sign-in-not-permitted", "sign-in: the identity provider refused this person");
+  // So Keycloak names a form that was left open for too long by someone who is signed in there.
+  if (description === "authentication_expired")
+    return new HeraldError("sign-in-expired", `sign-in: the sign-in took too long (${said}); sign in again`);
   if (passing.includes(name)) return providerUnavailable(`cannot sign people in at the moment (${said})`);
   // Keycloak and others say `invalid_grant` of both.
   if (name !== "invalid_client" && /redirect/i.test(description))

@@ -118,6 +118,23 @@ test.for<[what: string, name: string, says: RegExp, logs: RegExp, answers: Answe
     /unauthorized_client/,
     refuses(400, { error: "unauthorized_client" }),
   ],
+  [
+    "a wrong secret, in Keycloak's words",
+    "identity-provider-refused.client",
+    /CLIENT_SECRET/,
+    /Invalid client or Invalid client credentials/,
+    refuses(401, {
+      error: "unauthorized_client",
+      error_description: "Invalid client or Invalid client credentials",
+    }),
+  ],
+  [
+    "a session that Keycloak ended",
+    "sign-in-expired",
+    /sign in again/,
+    /Session not active/,
+    refuses(400, { error: "invalid_grant", error_description: "Session not active" }),
+  ],
   ["an error that it made up", "identity-provider-refused", /weird/, /weird/, refuses(400, { error: "weird" })],
   ["a token for another client", "identity-token-invalid.audience", /another client/, /aud/, tells({ aud: "other" })],
   [
@@ -183,4 +200,12 @@ test.for([
   const failure = await failureOf(`error=${error}&state=s&error_description=said%1B`);
   expect(signInFailureName(failure)).toBe(name);
   expect(lines.join("")).toContain(`"error":"${error}","description":"said"`);
+});
+
+test("Keycloak leads back from a form that was left open for too long", async () => {
+  const failure = await failureOf("error=temporarily_unavailable&state=s&error_description=authentication_expired");
+  expect([signInFailureName(failure), failure.message]).toEqual([
+    "sign-in-expired",
+    expect.stringMatching(/took too long.*sign in again/),
+  ]);
 });
