@@ -105,6 +105,10 @@ export const aboutOneDevice: readonly Case[] = [
   unprocessed("web", { status: 429 }),
   later("web", { status: 500 }),
   unprocessed("web", { status: 503 }),
+  unprocessed("web", { known: "ntfy-too-many-requests" }),
+  later("web", { known: "ntfy-no-subscriber" }),
+  unregistered("web", { known: "autopush-unsubscribed" }),
+  rejected("web", { known: "autopush-other-key" }, "topic-mismatch"),
 
   foreign("ios", { status: 200, body: page }),
   foreign("ios", { status: 403, body: page }),

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { providers } from "../push-log.ts";
 import { apnsStatuses, reasonsOf } from "./apns-reasons.ts";
+import { knownAnswerNames } from "./known-answers.ts";
 
 /** The error codes of RFC 9113, section 7, in the order of their numbers. */
 const resetNames = [
@@ -37,6 +38,7 @@ const shape = z
     share: z.number().min(0).max(1),
     times: z.int().min(1),
     beyond: z.strictObject({ burst: z.int().min(1), everyMs: z.int().min(1) }),
+    known: z.enum(knownAnswerNames),
     status: z.int().min(200).max(599),
     reason: z.string().min(1).max(200),
     headers: z
@@ -62,7 +64,7 @@ const given = (rule: Rule, field: Field) => rule[field] !== undefined && rule[fi
 const anyGiven = (rule: Rule, fields: readonly Field[]) => fields.some((field) => given(rule, field));
 
 /** The fields that decide the answer to one request; the others select requests or apply to the connection. */
-const answerFields = ["status", "delayMs", "rst", "hang", "closeSocket"] as const satisfies readonly Field[];
+const answerFields = ["known", "status", "delayMs", "rst", "hang", "closeSocket"] as const satisfies readonly Field[];
 
 /** Whether the rule decides single requests. The search for a request's rule skips rules that apply only to connections. */
 export const decidesRequests = (rule: Rule): boolean => anyGiven(rule, answerFields);
@@ -71,10 +73,17 @@ export const decidesRequests = (rule: Rule): boolean => anyGiven(rule, answerFie
 const together: readonly (readonly [Field, string, (rule: Rule) => boolean])[] = [
   [
     "hang",
-    "cannot be together with status, rst or closeSocket",
-    (r) => given(r, "hang") && anyGiven(r, ["status", "rst", "closeSocket"]),
+    "cannot be together with status, known, rst or closeSocket",
+    (r) => given(r, "hang") && anyGiven(r, ["status", "known", "rst", "closeSocket"]),
   ],
   ["rst", "cannot be together with closeSocket", (r) => given(r, "rst") && given(r, "closeSocket")],
+  [
+    "known",
+    "is for webpush, and gives status, headers and body: leave those out, and reason",
+    (r) =>
+      given(r, "known") &&
+      (r.provider !== "webpush" || anyGiven(r, ["status", "reason", "headers", "body", "timestamp"])),
+  ],
   ["reason", "needs a status, or goaway", (r) => given(r, "reason") && !anyGiven(r, ["status", "goaway"])],
   ["headers", "needs a status", (r) => given(r, "headers") && !given(r, "status")],
   ["body", "needs a status", (r) => given(r, "body") && !given(r, "status")],
@@ -107,7 +116,7 @@ const unlikeApple = (rule: Rule): { field: Field; message: string } | undefined 
  * Selects requests by `provider` (all when absent; `fcm-token` is Google's token endpoint, whose tokens are the accounts' e-mail
  * addresses), `tokenPrefix` (Web Push: of the endpoint or of its last part), a `share` of them (0..1, drawn from the seed), those
  * `beyond` what a server allows (`burst` at once and one more each `everyMs`), and the first `times`.
- * Answers them, if they are valid, with `status` and `reason`, `headers`, `timestamp` (ms, APNs 410) or a raw `body`, after `delayMs` (APNs
+ * Answers them, if they are valid, with an answer that a real server was seen to give (`known`), or with `status` and `reason`, `headers`, `timestamp` (ms, APNs 410) or a raw `body`, after `delayMs` (APNs
  * sends a raw body without Apple's own headers, as something in its place would); or
  * with `rst` (an RFC 9113 code or its name), `closeSocket`, or `hang` (never an answer). With a `status`, `rst` and `closeSocket` break
  * the answer in the middle.

@@ -32,6 +32,7 @@ describe("a script is accepted", () => {
     [{ provider: "apns", status: 429, headers: { "retry-after": "30" } }],
     [{ provider: "apns", status: 418, body: "teapot" }],
     [{ provider: "fcm", status: 418 }],
+    [{ provider: "webpush", known: "ntfy-no-subscriber", times: 2, delayMs: 5 }],
     [{ rst: "CANCEL" }, { rst: 8 }, { rst: "CANCEL", status: 200 }],
     [
       { hang: true, delayMs: 5 },
@@ -67,6 +68,9 @@ describe("a script is refused", () => {
     [[{}], /^rules\.0: says nothing to do/],
     [[{ provider: "apns", times: 1 }], /^rules\.0: says nothing to do/],
     [[{ hang: true, status: 200 }], /^rules\.0\.hang: cannot be together/],
+    [[{ provider: "webpush", known: "ntfy" }], /^rules\.0\.known: .*ntfy-no-subscriber/],
+    [[{ provider: "fcm", known: "ntfy-no-subscriber" }], /^rules\.0\.known: is for webpush/],
+    [[{ provider: "webpush", known: "ntfy-no-subscriber", status: 507 }], /^rules\.0\.known: .*leave those out/],
     [[{ rst: 8, closeSocket: true }], /^rules\.0\.rst: cannot be together/],
     [[{ delayMs: 1, reason: "Shutdown" }], /^rules\.0\.reason: needs/],
     [[{ delayMs: 1, headers: {} }], /^rules\.0\.headers: needs/],

@@ -1,5 +1,6 @@
 import type { Exchange, ProviderReply } from "../exchange.ts";
 import type { Broken, PushAttempt } from "../push-log.ts";
+import { knownAnswers } from "./known-answers.ts";
 import { type Rule, resetCode } from "./rule.ts";
 
 interface Settlement {
@@ -21,7 +22,8 @@ const withExtras = (reply: ProviderReply, { headers, body }: Rule): ProviderRepl
 });
 
 /** Answers one request as the script says. */
-export function settleExchange({ rule, natural, scripted, exchange, record }: Settlement): void {
+export function settleExchange({ rule: written, natural, scripted, exchange, record }: Settlement): void {
+  const rule = written?.known ? { ...written, ...knownAnswers[written.known] } : written;
   const recordAs = ({ status, reason, problem }: ProviderReply, broken?: Broken) =>
     record({ status: broken ? null : status, reason, problem, broken });
   if (rule === undefined) {

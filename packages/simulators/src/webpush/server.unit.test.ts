@@ -9,6 +9,7 @@ import { importPKCS8, SignJWT } from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { callH1, callH2, type HttpParts } from "../../test/https-client.ts";
 import { encrypt as encryptFor, newVapidKeys } from "../../test/webpush-sender.ts";
+import { knownAnswers } from "../script/known-answers.ts";
 import { type Simulators, startSimulators } from "../start-simulators.ts";
 import type { WebPushSubscription } from "./subscriptions.ts";
 
@@ -333,6 +334,15 @@ describe("a scripted answer", () => {
     subscription = simulators.webpush.subscribe();
     expect(await push()).toMatchObject({ status: 201 });
     expect(simulators.pushes().map(({ status }) => status)).toEqual([410, 429, 201]);
+  });
+
+  it.each(Object.entries(knownAnswers))("may be that of a real server: %s", async (known, answer) => {
+    simulators.script([{ provider: "webpush", known }]);
+    const { status, headers, body } = await push();
+    expect({ status, body }).toEqual({ status: answer.status, body: answer.body });
+    expect(headers).toMatchObject(answer.headers);
+    expect(headers["retry-after"]).toBe(known === "autopush-back-off" ? "120" : undefined);
+    if (known === "autopush-accepted") expect(headers.location).toHaveLength(255);
   });
 
   it("has Apple's form if its reason is Apple's", async () => {

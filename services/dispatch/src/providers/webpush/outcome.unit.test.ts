@@ -1,3 +1,4 @@
+import { knownAnswers } from "@herald/simulators";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { webPushOutcome } from "./outcome.ts";
@@ -113,6 +114,42 @@ test("names the message as the service does, where its name is fit to keep", () 
   expect(named("/m/abc")).toEqual({ kind: "accepted", providerId: "/m/abc" });
   for (const location of ["", "two words", "line\nbreak", "é", "x".repeat(301)])
     expect(named(location)).toEqual({ kind: "accepted" });
+});
+
+const about = (limit: "device" | "sender", unprocessed: boolean) => ({
+  kind: "deferred",
+  limit,
+  ...(unprocessed && { unprocessed }),
+});
+const outcomesOfReal: Readonly<Record<keyof typeof knownAnswers, object>> = {
+  "ntfy-accepted": { kind: "accepted" },
+  "ntfy-too-many-requests": about("sender", true),
+  "ntfy-daily-quota": about("sender", true),
+  "ntfy-no-subscriber": about("device", false),
+  "ntfy-forbidden": { kind: "rejected", reason: "topic-mismatch", tokenMismatch: true },
+  "ntfy-not-found": { kind: "unregistered" },
+  "ntfy-too-large": { kind: "rejected", reason: "payload-too-large" },
+  "ntfy-internal-error": about("device", false),
+  "autopush-accepted": { kind: "accepted", providerId: knownAnswers["autopush-accepted"].headers.location },
+  "autopush-bad-keys": { kind: "rejected", reason: "provider-rejected" },
+  "autopush-bad-topic": { kind: "rejected", reason: "provider-rejected" },
+  "autopush-other-key": { kind: "rejected", reason: "topic-mismatch", tokenMismatch: true },
+  "autopush-no-endpoint": { kind: "unregistered" },
+  "autopush-unsubscribed": { kind: "unregistered" },
+  "autopush-expired": { kind: "unregistered" },
+  "autopush-too-large": { kind: "rejected", reason: "payload-too-large" },
+  "autopush-unknown-error": about("device", false),
+  "autopush-back-off": { ...about("device", true), retryAfterMs: 120_000 },
+  "autopush-behind-nginx": about("device", false),
+};
+
+test.each(Object.entries(outcomesOfReal))("knows the real answer %s", (name, expected) => {
+  const { status, body, headers } = knownAnswers[name as keyof typeof knownAnswers];
+  const got = outcome(status, body, { ...headers });
+  expect(got).toMatchObject(expected);
+  // Nothing waits for longer than the server asked for, or counts as unprocessed by chance.
+  if (!("retry-after" in headers)) expect(got).not.toHaveProperty("retryAfterMs", expect.any(Number));
+  if (!("unprocessed" in expected)) expect(got).not.toHaveProperty("unprocessed", true);
 });
 
 test("classifies anything, with a reason that is fit to keep", () => {
