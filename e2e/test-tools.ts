@@ -1,12 +1,17 @@
 import { cacheFolder, findBinary, goInstall, installTimeoutMs, provision, runCommand } from "@herald/local-stack";
 
 type Fetch = { env: NodeJS.ProcessEnv; progress: (line: string) => void };
+type Linked = { linked?: Readonly<Record<string, string>> };
 
 /** The folder of a pinned Go program, compiled once into the user's cache. Throws with the reason if Go is missing. */
-export const goProgram = (name: string, module: string, { env, progress }: Fetch): Promise<string> =>
+export const goProgram = (
+  name: string,
+  module: string,
+  { env, progress, ...linked }: Fetch & Linked,
+): Promise<string> =>
   provision({ cache: cacheFolder(env), name, progress }, (folder) => {
     progress(`${name}: downloading ${module}`);
-    return goInstall(module, folder, { env, progress: (line) => progress(`${name}: ${line}`) });
+    return goInstall(module, folder, { env, progress: (line) => progress(`${name}: ${line}`), ...linked });
   });
 
 /**

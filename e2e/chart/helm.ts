@@ -10,10 +10,12 @@ import { goProgram } from "../test-tools.ts";
 
 /** By HERALD_CHART_HELM, which CI sets to 3 too. */
 const helmVersions: Readonly<Record<string, string>> = { "3": "3.22.0", "4": "4.3.1" };
-const helmMajor = process.env.HERALD_CHART_HELM ?? "4";
+export const helmMajor = process.env.HERALD_CHART_HELM ?? "4";
 const helmVersion = helmVersions[helmMajor];
 const helmModule = `helm.sh/helm/v${helmMajor}/cmd/helm@v${helmVersion}`;
 const timeoutMs = 900_000;
+/** Helm 3 takes Kubernetes 1.20 as the cluster's version if its makers name none, and then refuses the chart. */
+const linked = { "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor": "34" };
 
 export const root = join(import.meta.dirname, "../..");
 export const chart = join(root, "infra/helm/herald");
@@ -56,7 +58,8 @@ export type Helm = {
 /** Compiles Helm, once for this user. */
 export const startHelm = async (env: NodeJS.ProcessEnv = {}): Promise<Helm> => {
   if (helmVersion === undefined) throw new Error(`HERALD_CHART_HELM is ${helmMajor}; accepted: 3 and 4`);
-  const program = join(await goProgram(`helm-${helmVersion}`, helmModule, { env: process.env, progress }), "helm");
+  const folderOfHelm = await goProgram(`helm-${helmVersion}`, helmModule, { env: process.env, progress, linked });
+  const program = join(folderOfHelm, "helm");
   const folder = await mkdtemp(join(tmpdir(), "herald-chart-"));
   const own = Object.fromEntries(["CACHE", "CONFIG", "DATA"].map((name) => [`HELM_${name}_HOME`, join(folder, name)]));
   const tryHelm = (...args: string[]) => run(program, args, { ...process.env, ...own, ...env });

@@ -20,10 +20,15 @@ export async function findGo(env: NodeJS.ProcessEnv): Promise<string> {
   return go;
 }
 
-type Fetch = { env: NodeJS.ProcessEnv; progress: (line: string) => void };
+type Fetch = {
+  env: NodeJS.ProcessEnv;
+  progress: (line: string) => void;
+  /** Variables that the program's makers set when they link it: name and text. */
+  linked?: Readonly<Record<string, string>>;
+};
 
 /** Downloads and compiles a pinned Go program into the folder. Throws with the reason if Go is missing or fails. */
-export async function goInstall(module: string, folder: string, { env, progress }: Fetch): Promise<void> {
+export async function goInstall(module: string, folder: string, { env, progress, linked = {} }: Fetch): Promise<void> {
   const go = await findGo(env);
   const goEnv = { ...env, HOME: env.HOME || homedir(), GOBIN: folder, CGO_ENABLED: "0", GOFLAGS: "-buildvcs=false" };
   const run = async (...args: string[]) => {
@@ -34,5 +39,6 @@ export async function goInstall(module: string, folder: string, { env, progress 
   };
   // `-n` loads all sources, and compiles nothing.
   progress(`downloaded its sources in ${await run("-n")} s; compiling`);
-  progress(`compiled in ${await run("-ldflags=-s -w")} s`);
+  const flags = ["-s", "-w", ...Object.entries(linked).map(([name, text]) => `-X ${name}=${text}`)];
+  progress(`compiled in ${await run(`-ldflags=${flags.join(" ")}`)} s`);
 }
