@@ -16,7 +16,7 @@ import { RoleNote } from "../parts/role-note.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { saveDraft } from "./compose/draft.ts";
 import { draftOf } from "./compose/notification-of.ts";
-import { RecipientsPanel } from "./notification/recipients.tsx";
+import { RecipientsPanel, RecipientsUpload } from "./notification/recipients.tsx";
 import { sendTimeOf, WavesPanel } from "./notification/waves.tsx";
 import { activityName } from "./notifications.tsx";
 
@@ -233,6 +233,7 @@ export default function NotificationPage() {
             <Note>{progress}</Note>
           </Paper>
         )}
+        <RecipientsUpload notification={data} ended={isFinal} />
         {data.schedule && <WavesPanel schedule={data.schedule} />}
         <div className="columns wide">
           <Stack>

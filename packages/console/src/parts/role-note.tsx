@@ -1,6 +1,5 @@
-import { Alert } from "@mantine/core";
+import { Paper } from "@mantine/core";
 import { useHasRole, useHasRoleHere, useSession } from "../session-context.tsx";
-import { Icon } from "./icon.tsx";
 
 type Props = {
   readonly needs: "operator" | "admin";
@@ -18,8 +17,8 @@ export const RoleNote = ({ needs, can, everywhere = false }: Props) => {
   const reads = useHasRoleHere("operator") ? "operator" : "viewer";
   if (everywhere ? installation : here) return null;
   return (
-    <Alert icon={<Icon name="warning" />} mb="md" role="note">
+    <Paper withBorder p="sm" mb="md" role="note">
       {`Your role here is ${everywhere ? role : reads}. Only the role ${needs} can ${can}: ask an admin of Herald for it.`}
-    </Alert>
+    </Paper>
   );
 };

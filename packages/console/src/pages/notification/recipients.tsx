@@ -45,17 +45,15 @@ const Errors = ({ notification, polls }: { readonly notification: string; readon
   );
 };
 
-/** The recipients of a notification: how far their upload is, their counts, and what was wrong with which line. */
-export const RecipientsPanel = ({
-  notification: { id: ntf, recipients },
-  ended,
-}: {
+type Props = {
   readonly notification: Pick<Notification, "id" | "recipients">;
   readonly ended: boolean;
-}) => {
+};
+
+/** How far the recipients of a notification are; undefined until it is read, or if it has none. */
+const useRecipients = ({ notification: { id: ntf, recipients }, ended }: Props) => {
   const { id, herald } = useProject();
-  const mayWrite = useMayWrite();
-  const { data, isPlaceholderData } = useQuery({
+  return useQuery({
     // With the end in the key, the counts are read once more after it.
     queryKey: [id, "recipients", ntf, ended],
     placeholderData: keepPreviousData,
@@ -63,14 +61,27 @@ export const RecipientsPanel = ({
     enabled: recipients !== undefined,
     refetchInterval: ended ? false : everyMs,
   });
+};
+
+/** Uploads the file that a notification waits for, while it does. */
+export const RecipientsUpload = (props: Props) => {
+  const { id, recipients } = props.notification;
+  const mayWrite = useMayWrite();
+  const { data } = useRecipients(props);
+  if (!recipients?.upload || props.ended || !data || data.complete || !mayWrite) return null;
+  return <UploadPanel key={id} notification={id} stored={data.lines_stored} />;
+};
+
+/** The recipients of a notification: how far their upload is, their counts, and what was wrong with which line. */
+export const RecipientsPanel = (props: Props) => {
+  const { notification, ended } = props;
+  const { id: ntf, recipients } = notification;
+  const { data, isPlaceholderData } = useRecipients(props);
   if (recipients === undefined || data === undefined) return null;
   const { refused, duplicates, unmatched, errors_left_out: leftOut, processed } = data;
   const progress = progressOf(data, ended && !isPlaceholderData);
   return (
     <>
-      {recipients.upload && !ended && !data.complete && mayWrite && (
-        <UploadPanel key={ntf} notification={ntf} stored={data.lines_stored} />
-      )}
       <Panel title="Recipients">
         <Stack>
           {recipients.upload && (

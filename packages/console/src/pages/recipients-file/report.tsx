@@ -1,13 +1,24 @@
 import type { RecipientError, Recipients } from "@herald/client";
 import { Stack } from "@mantine/core";
-import { count } from "../../parts/format.tsx";
+import { count, Sentence } from "../../parts/format.tsx";
 import { type Column, Rows } from "../../parts/list.tsx";
 import { Facts, Note } from "../../parts/page.tsx";
 
 export const recipientErrorColumns: readonly Column<RecipientError>[] = [
   { title: "Line", cell: ({ line }) => count(line) },
-  { title: "Field", cell: ({ field }) => <span className="mono break">{field || "the line"}</span> },
-  { title: "Problem", cell: ({ reason }) => <span className="break">{reason}</span> },
+  {
+    title: "Field",
+    cell: ({ field }) =>
+      field === "" ? "the line" : <span className="mono break">{field.replace(/^variables\./, "")}</span>,
+  },
+  {
+    title: "Problem",
+    cell: ({ reason }) => (
+      <span className="break">
+        <Sentence text={reason} />
+      </span>
+    ),
+  },
 ];
 
 /** What Herald found in a file of recipients when it read the whole of it, without sending. */
