@@ -36,6 +36,10 @@ test("a used-up quota is shown with the time to retry, and the draft stays", asy
     .getByRole("alert")
     .getByText(/at most 60 in 60 s are accepted here; come back in \d+ s/)
     .waitFor();
+  await page
+    .getByRole("alert")
+    .getByText(/^Try again in \d+ s\.$/)
+    .waitFor();
   expect(await page.getByLabel("Title").inputValue()).toBe("Nearly done");
   await page.reload();
   await expect.poll(() => page.getByLabel("Title").inputValue()).toBe("Nearly done");
@@ -108,7 +112,7 @@ test("when a session ends, the page asks to sign in and keeps the draft", async 
   expect(await page.getByLabel("Title").inputValue()).toBe("Still here");
 });
 
-test("who loses a role while a page is open sees the API's refusal, and after a reload fields that cannot be changed", async () => {
+test("who loses a role while a page is open is told so, and after a reload fields that cannot be changed", async () => {
   const { system } = herald;
   const project = await system.project("Viewer");
   const { body } = await system.admin("POST /operators", { body: { operator: { name: "Looks", role: "admin" } } });
@@ -120,7 +124,10 @@ test("who loses a role while a page is open sees the API's refusal, and after a 
   const change = { body: { project: { name: "Taken over" } }, token: body.token };
   await eventually(async () => expectStatus(await system.admin(`PATCH /projects/${project.id}`, change), 403));
   await page.getByRole("button", { name: "Save" }).click();
-  await page.getByRole("alert").getByText("`viewer`").waitFor();
+  const refusal = page.getByRole("alert");
+  await refusal.getByText("You may not do this").waitFor();
+  await refusal.getByText("Details").click();
+  await refusal.getByText("`viewer`").waitFor();
   await page.reload();
   await expect.poll(() => page.getByLabel("Name").isDisabled()).toBe(true);
 });

@@ -64,6 +64,22 @@ const wider = (page: ConsolePage) =>
       .map((one) => one.outerHTML.slice(0, 120)).slice(0, 5).concat("the document is " + document.documentElement.scrollWidth);
   })()`);
 
+/** What is smaller than 24 by 24 px to tap or click (WCAG 2.5.8), except links within sentences and fields with a label around them. */
+const tooSmall = (page: ConsolePage) =>
+  page.evaluate(`[...document.querySelectorAll("#root :is(a, button, summary, [role=tab], input, select)")]
+    .filter((one) => one.checkVisibility({ visibilityProperty: true }) && !one.closest("p, .break:not(a), label"))
+    .filter((one) => getComputedStyle(one).opacity !== "0" && one.type !== "checkbox")
+    .map((one) => [one.getBoundingClientRect(), one.outerHTML.slice(0, 120)])
+    .filter(([{ width, height }]) => width > 1 && height > 1 && (width < 23.9 || height < 23.9))
+    .map(([{ width, height }, html]) => width + " x " + height + ": " + html)`);
+
+/** Whether the selected tab is cut. */
+const isTabCut = (page: ConsolePage) =>
+  page.evaluate(`[...document.querySelectorAll('.tabs [aria-selected="true"]')].some((one) => {
+    const { left, right } = one.getBoundingClientRect();
+    return left < -1 || right > document.documentElement.clientWidth + 1;
+  })`);
+
 type Violation = {
   readonly id: string;
   readonly impact: string | null;
@@ -151,6 +167,11 @@ test.for(foreign)(
     for (const path of pagesOf({ notification: id, device: device.id, user, webhook })) {
       await goTo(page, addressOf(project, path));
       await fits(path);
+      await page.setViewportSize({ width: 360, height: 900 });
+      await goTo(page, addressOf(project, path));
+      expect([path, await tooSmall(page)]).toEqual([path, []]);
+      await expect.poll(() => isTabCut(page), { message: `the tab of ${path}` }).toBe(false);
+      await page.setViewportSize({ width: 1280, height: 900 });
       expect(await page.locator('#root img:not([src="/console/icon.svg"])').count()).toBe(0);
       expect(await page.locator('a[href^="javascript:"]').count()).toBe(0);
       expectCalm(page);

@@ -25,7 +25,14 @@ test("a typed token signs in and is stored nowhere; a reload keeps the session",
   const page = await herald.browser.open();
   await page.getByLabel("Operator token").fill("wrong-token-that-is-long-enough");
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByRole("alert").getByText("authorization").waitFor();
+  const refusal = page.getByRole("alert");
+  await refusal.getByText("This sign-in is not valid").waitFor();
+  await refusal.getByText("Check that you copied the whole token").waitFor();
+  // The sentence for programs names headers and fields of requests.
+  const forPrograms = refusal.getByText("authorization");
+  expect(await forPrograms.isVisible()).toBe(false);
+  await refusal.getByText("Details").click();
+  await forPrograms.waitFor();
   await page.getByLabel("Operator token").fill(herald.system.adminToken);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("heading", { name: "Overview" }).waitFor();
@@ -81,7 +88,10 @@ test("from an empty project to an open without a reload", async () => {
   await form.getByLabel("Endpoint").fill(apns);
   await form.getByLabel("Certificate authority (PEM)").fill(ca);
   await form.getByRole("button", { name: "Save" }).click();
-  await form.getByRole("alert").getByText("private_key").waitFor();
+  await form
+    .getByRole("alert")
+    .getByText(/^Private key: /)
+    .waitFor();
   await form.getByLabel("Private key (.p8)").fill(settings.private_key ?? "");
   await form.getByRole("button", { name: "Save" }).click();
   await panel.getByText("active").waitFor();
@@ -195,6 +205,16 @@ test("a failure switched on in the simulators' page is the reason in the deliver
   const { id } = await project.send({ title: "To a phone without the app", targets: ["all"] });
   await page.getByRole("link", { name: /To a phone without the app/ }).click();
   await page.getByRole("link", { name: "unregistered" }).waitFor();
+  // It completed, and reached no device: that is no success. The provider's word is Herald's reason in other letters.
+  const badge = page.locator("h1 .mantine-Badge-root");
+  await expect.poll(() => badge.getAttribute("style")).toContain("var(--warn)");
+  const reason = page.getByRole("cell", { name: "unregistered" });
+  expect(await reason.textContent()).toMatch(/^unregistered\s*$/);
+  await page.setViewportSize({ width: 360, height: 800 });
+  const { x = 0, width = 0 } = (await reason.boundingBox()) ?? {};
+  expect(width).toBeGreaterThan(0);
+  expect(x + width).toBeLessThanOrEqual(360);
+  await page.setViewportSize({ width: 1280, height: 900 });
   await page.getByRole("link", { name: device.id }).click();
   const trace = await eventually(async () => {
     const { data } = expectStatus(await project.call(`GET /notifications/${id}/devices/${device.id}`), 200).body;

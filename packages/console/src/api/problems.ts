@@ -8,11 +8,35 @@ export const isUnreachable = (error: unknown): boolean =>
 
 export const unreachable = "Herald is unreachable. Check that the gateway is running. This page retries automatically.";
 
-/** An error in sentences; those of Herald's API are shown unchanged. */
-export const sentencesOf = (error: unknown): readonly string[] => {
-  if (isUnreachable(error)) return [unreachable];
-  if (error instanceof HeraldError) return error.errors;
-  return [error instanceof Error ? error.message : String(error)];
+/** The sentences of the API, each once. */
+export const sentencesOf = (error: unknown): readonly string[] =>
+  error instanceof HeraldError ? [...new Set(error.errors)] : [error instanceof Error ? error.message : String(error)];
+
+const isAt = (pointer: string | undefined, place: string): boolean =>
+  pointer === place || pointer?.startsWith(`${place}/`) === true;
+
+/** `#/project/stale_after` and `#/stale_after` as `Stale after`. */
+const labelOf = (pointer: string): string => {
+  const [, ...path] = pointer.split("/");
+  const words = path
+    .slice(path.length > 1 ? 1 : 0)
+    .join(" › ")
+    .replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+};
+
+/** What is wrong with each field, with the field's name, without the fields at `marked`, which show it themselves. */
+export const namedSentences = (error: unknown, marked: readonly string[]): readonly string[] => {
+  if (!(error instanceof HeraldError) || error.problems.length === 0) return sentencesOf(error);
+  const others = error.problems.filter(({ pointer }) => !marked.some((place) => isAt(pointer, place)));
+  return [
+    ...new Set(
+      others.map(({ pointer = "", detail }) => {
+        const label = labelOf(pointer);
+        return label === "" ? detail : `${label}: ${detail}`;
+      }),
+    ),
+  ];
 };
 
 export const isSignedOut = (error: unknown): boolean => error instanceof HeraldError && error.status === 401;
@@ -31,8 +55,8 @@ export const retryAfterMs = (error: unknown): number | false =>
 export const problemsOf = (error: unknown, pointer: string): string | undefined => {
   if (!(error instanceof HeraldError)) return undefined;
   // A problem of the whole request, such as a quota, has no pointer.
-  const found = error.problems.filter((one) => one.pointer === pointer || one.pointer?.startsWith(`${pointer}/`));
-  return found.length > 0 ? found.map(({ detail }) => detail).join("; ") : undefined;
+  const found = error.problems.filter((one) => isAt(one.pointer, pointer));
+  return found.length > 0 ? [...new Set(found.map(({ detail }) => detail))].join("; ") : undefined;
 };
 
 /** Resolves to null if the resource does not exist (404) or its id is malformed (422). */

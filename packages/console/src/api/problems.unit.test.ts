@@ -1,6 +1,6 @@
 import { HeraldError } from "@herald/client";
 import { expect, test } from "vitest";
-import { problemsOf, retryAfterMs } from "./problems.ts";
+import { namedSentences, problemsOf, retryAfterMs } from "./problems.ts";
 
 test.each([
   ["a refused request is not made again", new HeraldError("validation-failed", "no", { status: 422 }), false],
@@ -20,4 +20,19 @@ test("a problem without a field belongs to no field", () => {
   const problem = { detail: "dry runs: at most 60 in 60 s are accepted here", code: "quota-exceeded" };
   const error = new HeraldError("quota-exceeded", problem.detail, { status: 429, problems: [problem] });
   expect(problemsOf(error, "#/notification/title")).toBeUndefined();
+});
+
+test("people see each problem once, with its field in words, without the fields that show it themselves", () => {
+  const undeclared = { detail: "`n` is not declared", code: "undeclared" };
+  const problems = [
+    { ...undeclared, pointer: "#/template/title" },
+    { ...undeclared, pointer: "#/template/data/order_id" },
+    { detail: "is required", code: "required", pointer: "#/private_key" },
+    { ...undeclared, pointer: "#/template/data/order_id" },
+    { detail: "too many", code: "too-many" },
+  ];
+  const error = new HeraldError("validation-failed", "no", { status: 422, problems });
+  const others = ["Data › order id: `n` is not declared", "Private key: is required", "too many"];
+  expect(namedSentences(error, [])).toEqual(["Title: `n` is not declared", ...others]);
+  expect(namedSentences(error, ["#/template/title"])).toEqual(others);
 });

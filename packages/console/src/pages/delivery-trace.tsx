@@ -6,20 +6,25 @@ import { useRead } from "../api/read.ts";
 import { exactTime, platformNames, Sentence, Status } from "../parts/format.tsx";
 import { type Column, Rows } from "../parts/list.tsx";
 import { Facts, mono, Page, Panel, Problem } from "../parts/page.tsx";
+import { reasonWords } from "../parts/reason.tsx";
 
 const attemptColumns: readonly Column<DeliveryTrace["attempts"][number]>[] = [
-  // What was not sent, or not processed, has no number.
-  { title: "Attempt", cell: ({ attempt = "–" }) => attempt },
   {
     title: "Outcome",
     cell: ({ outcome, reason, until }) => (
       <>
-        <Status value={outcome} /> {reason}
+        <Status value={outcome} /> {reasonWords({ status: outcome, reason }).own}
         {until && ` until ${exactTime(until)}`}
       </>
     ),
   },
-  { title: "Provider response", cell: ({ provider_reason, provider_id }) => mono(provider_reason ?? provider_id) },
+  // What was not sent, or not processed, has no number.
+  { title: "Attempt", cell: ({ attempt = "–" }) => attempt },
+  {
+    title: "Provider response",
+    long: true,
+    cell: ({ provider_reason, provider_id }) => mono(provider_reason ?? provider_id),
+  },
   { title: "At", right: true, wide: true, cell: ({ at }) => <span className="nowrap">{exactTime(at)}</span> },
 ];
 

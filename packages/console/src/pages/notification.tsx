@@ -12,6 +12,7 @@ import { count, duration, exactTime, percent, platformNames, Status, Time } from
 import { type Column, List } from "../parts/list.tsx";
 import { LockScreen } from "../parts/lock-screen.tsx";
 import { Copyable, Facts, mono, Note, Page, Panel, Problem } from "../parts/page.tsx";
+import { Reason } from "../parts/reason.tsx";
 import { RoleNote } from "../parts/role-note.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { saveDraft } from "./compose/draft.ts";
@@ -139,12 +140,8 @@ const Deliveries = ({ notification }: { readonly notification: string }) => {
     { title: "Status", cell: (row) => <Status value={latestOf(row)[0]} /> },
     {
       title: "Reason",
-      cell: (row) => (
-        <span className="break">
-          {row.reason} {row.button && <span className="muted">button {row.button}</span>}
-          {row.provider_reason && <span className="muted">{row.provider_reason}</span>}
-        </span>
-      ),
+      long: true,
+      cell: (row) => <Reason row={row} />,
     },
     { title: "Attempts", right: true, wide: true, cell: (row) => row.attempts },
     { title: "At", right: true, wide: true, cell: (row) => <Time at={latestOf(row)[1]} /> },
@@ -203,6 +200,7 @@ export default function NotificationPage() {
         </span>
       }
       status={data.status}
+      counts={data.counts}
       actions={
         <>
           {mayWrite && (

@@ -30,7 +30,7 @@ export const notificationColumns = (id: string): readonly Column<Notification>[]
       </Link>
     ),
   },
-  { title: "Status", cell: (row) => <Status value={row.status} /> },
+  { title: "Status", cell: (row) => <Status value={row.status} counts={row.counts} /> },
   { title: "Devices", right: true, wide: true, cell: (row) => count(row.counts.devices) },
   { title: "Accepted", right: true, wide: true, cell: (row) => count(row.counts.accepted) },
   {

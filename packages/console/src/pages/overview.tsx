@@ -153,7 +153,7 @@ const Running = () => {
             <Note>
               <Time at={send_at ?? created_at} />
             </Note>
-            <Status value={status} />
+            <Status value={status} counts={counts} />
             {running.length > 0 && counts.devices > 0 && (
               <Progress
                 className="running-bar"

@@ -80,6 +80,10 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
     problemsOf(preview.error, `#/preview/content/${path}`) ??
     problemsOf(preview.error, `#/preview/${path}`) ??
     problemsOf(acting.error, `#/template/${path}`);
+  const markedAt = (place: string) => [
+    ...["title", "body", "link_to", "image", "variables"].map((field) => `${place}/${field}`),
+    "#/preview/variables",
+  ];
   // An app with the kit draws what has receipts or buttons.
   const shownOf = (platform: "ios" | "android" | "web") =>
     (platform === "android" && preview.data?.drawn) || preview.data?.[platform];
@@ -133,7 +137,7 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
       }
     >
       <RoleNote needs="operator" can="change anything here" />
-      {acting.error && <Problem error={acting.error} />}
+      {acting.error && <Problem error={acting.error} marked={markedAt("#/template")} />}
       <div className="columns wide">
         <Fieldset variant="unstyled" disabled={!may}>
           <Stack>
@@ -193,7 +197,7 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
               );
             }}
           </Preview>
-          {preview.error && <Problem error={preview.error} />}
+          {preview.error && !acting.error && <Problem error={preview.error} marked={markedAt("#/preview/content")} />}
         </Stack>
       </div>
     </Page>

@@ -1,3 +1,4 @@
+import type { Notification } from "@herald/client";
 import { Badge } from "@mantine/core";
 import { useEffect, useState } from "react";
 
@@ -72,12 +73,22 @@ const tones = {
   warn: ["paused", "blocked", "unknown"],
 };
 
+type StatusProps = {
+  readonly value: string;
+  readonly counts?: Pick<Notification["counts"], "accepted" | "devices" | "skipped"> | undefined;
+};
+
 const toneOf = (status: string): string =>
   Object.entries(tones).find(([, statuses]) => statuses.includes(status))?.[0] ?? "muted";
 
-/** A status as text with a colour. Colour alone would not be accessible. */
-export const Status = ({ value }: { readonly value: string }) => (
-  <Badge color={`var(--${toneOf(value)})`}>{value.replaceAll(/[_-]/g, " ")}</Badge>
-);
+/**
+ * A status as text with a colour. Colour alone would not be accessible. `counts`: of a notification, which is not good when it completed
+ * without a device that accepted it.
+ */
+export const Status = ({ value, counts }: StatusProps) => {
+  const isVain = value === "completed" && counts?.accepted === 0;
+  const tone = isVain ? (counts.devices > counts.skipped ? "warn" : "muted") : toneOf(value);
+  return <Badge color={`var(--${tone})`}>{value.replaceAll(/[_-]/g, " ")}</Badge>;
+};
 
 export const platformNames: Readonly<Record<string, string>> = { ios: "iOS", android: "Android", web: "Web" };

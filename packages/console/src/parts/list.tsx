@@ -12,6 +12,8 @@ export type Column<Row> = {
   readonly right?: boolean;
   /** Hidden on narrow screens. */
   readonly wide?: boolean;
+  /** Sentences or words of others: on a phone rows are stacked, so that nothing of them is cut. */
+  readonly long?: boolean;
   readonly cell: (row: Row) => ReactNode;
 };
 
@@ -38,13 +40,13 @@ const cellOf = <Row,>(column: Column<Row>, index: number) => ({
   ...(index > 0 && typeof column.title === "string" && { "data-title": column.title }),
 });
 
-/** Rows as a table, which scrolls if it is wider than the screen. On a phone rows with buttons are stacked, each cell with its title. */
+/** Rows as a table, which scrolls if it is wider than the screen. On a phone rows with buttons or long cells are stacked, each cell with its title. */
 export function Rows<Row>({ rows, columns, keyOf, label }: TableProps<Row>) {
-  const hasActions = columns.some(({ title }) => title === "");
+  const isStacked = columns.some(({ title, long }) => title === "" || long);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard
     <section className="scroll" aria-label={label} tabIndex={0}>
-      <Table className={hasActions ? "table stacked" : "table"}>
+      <Table className={isStacked ? "table stacked" : "table"}>
         <Table.Thead>
           <Table.Tr>
             {columns.map((column, index) => (

@@ -1,6 +1,5 @@
-import { HeraldError } from "@herald/client";
-import { Alert, Button, CopyButton, Group, Stack, Text, type TextProps } from "@mantine/core";
-import { type ReactNode, useEffect } from "react";
+import { Alert, CopyButton, Group, Stack, Text, type TextProps } from "@mantine/core";
+import { lazy, type ReactNode, Suspense, useEffect } from "react";
 import { useGone } from "../api/live.tsx";
 import { isUnreachable, sentencesOf } from "../api/problems.ts";
 import { Status } from "./format.tsx";
@@ -10,11 +9,13 @@ type TitleProps = {
   readonly title: ReactNode;
   /** Beside the title, as soon as it is known. */
   readonly status?: string | undefined;
+  /** Of the notification whose status it is. */
+  readonly counts?: Parameters<typeof Status>[0]["counts"];
 };
 
-const Title = ({ title, status }: TitleProps) => (
+const Title = ({ title, status, counts }: TitleProps) => (
   <span className="with-icon">
-    {title} {status !== undefined && <Status value={status} />}
+    {title} {status !== undefined && <Status value={status} counts={counts} />}
   </span>
 );
 
@@ -26,7 +27,7 @@ type PageProps = TitleProps & {
   readonly children: ReactNode;
 };
 
-export const Page = ({ title, status, name = String(title), about, actions, children }: PageProps) => {
+export const Page = ({ title, status, counts, name = String(title), about, actions, children }: PageProps) => {
   useEffect(() => {
     document.title = `${name} · Herald`;
   }, [name]);
@@ -34,7 +35,7 @@ export const Page = ({ title, status, name = String(title), about, actions, chil
     <div className="page">
       <div className="page-head">
         <h1 className="grow">
-          <Title title={title} status={status} />
+          <Title title={title} status={status} counts={counts} />
         </h1>
         {actions && <Group gap={8}>{actions}</Group>}
         {about && <p className="about">{about}</p>}
@@ -81,34 +82,30 @@ export const Empty = ({ title, text, action }: EmptyProps) => (
   </Stack>
 );
 
-/** An error in the API's own sentences. Hidden for queries that retry while the shell already shows that Herald is unreachable. */
-export const Problem = ({
-  error,
-  onRetry,
-}: {
+export type ProblemProps = {
   readonly error: unknown;
   readonly onRetry?: (() => void) | undefined;
-}) => {
+  /** JSON pointers of the fields that show their own problems. */
+  readonly marked?: readonly string[];
+};
+
+/** Without the sentences for people, which are loaded only when they are shown. */
+const PlainProblem = ({ error }: ProblemProps) => (
+  <Alert icon={<Icon name="warning" />} className="break">
+    {isUnreachable(error) ? "Herald is unreachable. Check that the gateway is running." : sentencesOf(error).join(" ")}
+  </Alert>
+);
+
+const ExplainedProblem = lazy(() => import("./explained-problem.tsx").catch(() => ({ default: PlainProblem })));
+
+/** An error for people. Hidden for queries that retry while the shell already shows that Herald is unreachable. */
+export const Problem = (props: ProblemProps) => {
   const gone = useGone();
-  if (gone && onRetry && isUnreachable(error)) return null;
+  if (isUnreachable(props.error)) return gone && props.onRetry ? null : <PlainProblem {...props} />;
   return (
-    <Alert icon={<Icon name="warning" />} title="Something went wrong">
-      {sentencesOf(error).map((sentence) => (
-        <Text key={sentence} className="break">
-          {sentence}
-        </Text>
-      ))}
-      {error instanceof HeraldError && error.requestId && (
-        <Text c="dimmed" className="mono break">
-          Request {error.requestId}
-        </Text>
-      )}
-      {onRetry && (
-        <Button variant="default" size="xs" mt="xs" onClick={onRetry}>
-          Try again
-        </Button>
-      )}
-    </Alert>
+    <Suspense>
+      <ExplainedProblem {...props} />
+    </Suspense>
   );
 };
 

@@ -1,5 +1,6 @@
 import { Tabs } from "@mantine/core";
 import { Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
+import { useEffect } from "react";
 import { useProject } from "../api/clients.ts";
 import { Page } from "./page.tsx";
 
@@ -20,6 +21,11 @@ export const TabbedPage = ({ title, path, tabs, hidden = [] }: Props) => {
   const [first = "", ...others] = Object.keys(tabs);
   const current = others.find((tab) => here.includes(`${path}/${tab}`)) ?? first;
   const go = (tab: string | null) => navigate({ to: `/p/${id}${path}${tab === first ? "" : `/${tab}`}` });
+  // On a phone the tabs scroll.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab is selected
+  useEffect(() => {
+    document.querySelector('.tabs [aria-selected="true"]')?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [current]);
   return (
     <Page title={title}>
       <Tabs value={current} onChange={(tab) => void go(tab)} mb="md">

@@ -6,6 +6,7 @@ import { FindForm } from "../../parts/field.tsx";
 import { Status, Time } from "../../parts/format.tsx";
 import { type Column, List, rowActions } from "../../parts/list.tsx";
 import { Panel } from "../../parts/page.tsx";
+import { Reason } from "../../parts/reason.tsx";
 
 /** The notifications for a device, newest first: those it was sent, and why it did not get the others. */
 export const Timeline = ({ device }: { readonly device: string }) => {
@@ -31,12 +32,8 @@ export const Timeline = ({ device }: { readonly device: string }) => {
     { title: "Status", cell: (row) => <Status value={row.opened_at ? "opened" : row.status} /> },
     {
       title: "Reason",
-      wide: true,
-      cell: (row) => (
-        <span className="break">
-          {row.reason} <span className="muted">{row.provider_reason}</span>
-        </span>
-      ),
+      long: true,
+      cell: (row) => <Reason row={row} />,
     },
     { title: "At", right: true, wide: true, cell: (row) => <Time at={row.opened_at ?? row.at} /> },
     rowActions((row) => (

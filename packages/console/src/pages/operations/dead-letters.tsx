@@ -77,6 +77,7 @@ export default function DeadLetters() {
   const columns: readonly Column<DeadLetter>[] = [
     {
       title: "Reason",
+      long: true,
       cell: (row) => (
         <UnstyledButton fz="inherit" className="row-link" onClick={() => setShown(row)}>
           <b className="cut">{row.reason}</b>

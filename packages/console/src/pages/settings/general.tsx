@@ -14,6 +14,11 @@ import { HoursFields, type OwnHours } from "../../parts/quiet-hours.tsx";
 import { RoleNote } from "../../parts/role-note.tsx";
 import { useHasRole, useHasRoleHere } from "../../session-context.tsx";
 
+/** The fields that show their own problems. */
+const marked = ["name", "protected_metadata", "stale_after", "receipts", "quiet_hours/to", "default_time_zone"].map(
+  (field) => `#/project/${field}`,
+);
+
 const ProjectForm = ({ project }: { readonly project: Project }) => {
   const may = useHasRoleHere("admin");
   const mayDelete = useHasRole("admin");
@@ -98,7 +103,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
                 error={problemsOf(saving.error, "#/project/default_time_zone")}
                 maw={240}
               />
-              {saving.error && <Problem error={saving.error} />}
+              {saving.error && <Problem error={saving.error} marked={marked} />}
               {may && (
                 <Group gap="sm">
                   <Button type="submit" loading={saving.isPending}>

@@ -69,6 +69,7 @@ const ChangeLimit = ({ row }: { readonly row: ProjectLimit }) => {
 const columns: readonly Column<ProjectLimit>[] = [
   {
     title: "What is counted",
+    long: true,
     cell: (row) => (
       <span className="row-link">
         <b>{row.description}</b>

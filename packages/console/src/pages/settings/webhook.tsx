@@ -22,7 +22,7 @@ const attemptColumns: readonly Column<WebhookMessageDetail["attempts"][number]>[
     cell: ({ status, error }) => <span className={error ? "bad" : "good"}>{status ?? "–"}</span>,
   },
   { title: "Took", right: true, cell: ({ duration_ms }) => `${duration_ms} ms` },
-  { title: "Response", cell: ({ error, response }) => <span className="break">{error ?? response}</span> },
+  { title: "Response", long: true, cell: ({ error, response }) => <span className="break">{error ?? response}</span> },
 ];
 
 const Message = ({ webhook, message, onClose }: { webhook: string; message: string; onClose: () => void }) => {
