@@ -66,8 +66,9 @@ export const run = async (): Promise<Device[]> => {
   const sent = await herald.notifications.send({ title: "Hello", targets: ["topic:news"] });
   const { counts } = await sent.completed();
   const opened: number = counts.opened;
-  // @ts-expect-error a target is text
-  await herald.notifications.send({ title: String(opened), targets: [17] });
+  await herald.notifications.send({ title: "Later", targets: ["all"], send_at: new Date(0) });
+  // @ts-expect-error no target has this prefix
+  await herald.notifications.send({ title: String(opened), targets: ["nonsense:x"] });
   for await (const event of herald.events.follow({ types: ["io.herald.notification.opened.v1"] })) {
     const user: string | undefined = event.data.user_id;
     if (user) break;

@@ -3,6 +3,17 @@
 /** One of these values; later versions of Herald may add some. */
 export type Open<Known extends string> = Known | (string & Record<never, never>);
 
+/** A target that names one user, or one device by its id or push token. */
+export type RecipientTarget = `user:${string}` | `device:${string}` | `token:${string}`;
+
+/** Whom a notification is for. A topic's bare name, which the API takes too, is none here: a wrong prefix would look like one. */
+export type Target =
+  | "all"
+  | RecipientTarget
+  | `topic:${string}`
+  | `${"metadata" | "identifiers"}:${string}=${string}`
+  | `condition:${string}`;
+
 export type Device = {
   id: string;
   /** Whole for the scopes `devices` and `export`, and for the device itself; for others `…` and its last eight characters, because an app identifies itself by it */
@@ -1747,7 +1758,7 @@ export type NewNotification = {
   /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
   image?: string | undefined;
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
-  targets?: readonly string[] | undefined;
+  targets?: readonly Target[] | undefined;
   /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
   app?: string | undefined;
   /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald`, `receipt` and `aps`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
@@ -1809,7 +1820,7 @@ export type NewNotification = {
   recipients?:
     | readonly {
         /** A user, a device or a push token */
-        target: string;
+        target: RecipientTarget;
         /** Values of this recipient alone */
         variables?: Record<string, string | number | boolean> | undefined;
       }[]
@@ -1818,7 +1829,7 @@ export type NewNotification = {
       }
     | undefined;
   /** When to send it, at most 30 days ahead: a time with offset, or without one beside `time_zone`. Absent or past: now. Where clocks skip a local time, the first instant after the gap; where they show it twice, the first */
-  send_at?: string | undefined;
+  send_at?: Date | string | undefined;
   /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
   time_zone?: string | undefined;
   /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
@@ -1855,7 +1866,7 @@ export type NewNotification = {
 
 export type NotificationChange = {
   /** When to send it, at most 30 days ahead: a time with offset, or without one beside `time_zone`. Absent or past: now. Where clocks skip a local time, the first instant after the gap; where they show it twice, the first */
-  send_at?: string | undefined;
+  send_at?: Date | string | undefined;
   time_zone?: string | null | undefined;
   past?: "skip" | "now" | "tomorrow" | null | undefined;
   ttl?: number | null | undefined;
@@ -1877,13 +1888,13 @@ export type NewActivity = {
   /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
   content_state: Record<string, unknown>;
   /** When the state is out of date: the app may show it so */
-  stale_at?: string | undefined;
+  stale_at?: Date | string | undefined;
   /** Which of the app's activities iOS shows first: the highest */
   relevance?: number | undefined;
   /** `high` (`apns-priority` 10) for a start, an end and an alert, else `normal` (5), which does not count towards Apple's budget */
   priority?: "high" | "normal" | undefined;
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
-  targets: readonly string[];
+  targets: readonly Target[];
   /** What the start shows. Required unless `start` is false */
   alert?:
     | {
@@ -1894,14 +1905,14 @@ export type NewActivity = {
       }
     | undefined;
   /** When it ends by itself, at most 8 hours ahead, the default */
-  ends_at?: string | undefined;
+  ends_at?: Date | string | undefined;
 };
 
 export type ActivityState = {
   /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
   content_state: Record<string, unknown>;
   /** When the state is out of date: the app may show it so */
-  stale_at?: string | undefined;
+  stale_at?: Date | string | undefined;
   /** Which of the app's activities iOS shows first: the highest */
   relevance?: number | undefined;
   /** `high` (`apns-priority` 10) for a start, an end and an alert, else `normal` (5), which does not count towards Apple's budget */
@@ -1922,7 +1933,7 @@ export type ActivityEnd = {
   /** The last state; absent: the newest one */
   content_state?: Record<string, unknown> | undefined;
   /** When iOS removes it from the screen, at most 4 hours ahead, the default; past: at once */
-  dismiss_at?: string | undefined;
+  dismiss_at?: Date | string | undefined;
   alert?:
     | {
         title: string;
@@ -1966,7 +1977,7 @@ export type PutDevice = NewDevice & {
   /** Of a new device. A known one keeps its own, which is newer */
   status?: "active" | "inactive" | undefined;
   /** Of a new device. A known one keeps its own, which is newer */
-  last_seen_at?: string | undefined;
+  last_seen_at?: Date | string | undefined;
 };
 
 export type NewImport = {
@@ -2143,9 +2154,9 @@ export type NewPreview = {
 
 export type StatsQuery = {
   /** Start; absent: 24 hours before `to` */
-  from?: string | undefined;
+  from?: Date | string | undefined;
   /** End; absent: now */
-  to?: string | undefined;
+  to?: Date | string | undefined;
   /** Length of the intervals of `series` */
   interval?: "hour" | "day" | undefined;
   /** Where days and hours begin: an IANA time zone; absent: UTC */
@@ -2275,7 +2286,7 @@ export type KindDeclaration = {
 export type NewProjectToken = {
   name: string;
   scopes?: readonly ("send" | "read" | "devices" | "export" | "templates")[] | undefined;
-  expires_at?: string | undefined;
+  expires_at?: Date | string | undefined;
 };
 
 export type NewOperator = {
@@ -2309,9 +2320,9 @@ export type AuditFilters = {
   /** Only rows about this project */
   project_id?: string | undefined;
   /** Only rows of this time or later */
-  created_after?: string | undefined;
+  created_after?: Date | string | undefined;
   /** Only rows before this time */
-  created_before?: string | undefined;
+  created_before?: Date | string | undefined;
 };
 
 export type NewIdentityKey = {

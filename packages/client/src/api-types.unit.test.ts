@@ -4,28 +4,38 @@ import type { z } from "zod";
 import { generateTypes } from "../test/generate-types.ts";
 import type {
   ApnsSettings,
+  AuditFilters,
   Delivery,
   Device,
   EventData,
   FieldProblem,
+  NewActivity,
   NewDevice,
   NewNotification,
+  NewProjectToken,
   NewWebhook,
   Notification,
+  NotificationChange,
   ProviderView,
+  PutDevice,
   Stats,
   StatsQuery,
   Topic,
   User,
   Webhook,
 } from "./api-types.ts";
+import type { DeviceListOptions } from "./devices.ts";
 
-/** Removes `readonly`: input types have it, schemas do not. */
-type Mutable<Value> = Value extends readonly (infer Item)[]
-  ? Mutable<Item>[]
-  : Value extends object
-    ? { -readonly [Key in keyof Value]: Mutable<Value[Key]> }
-    : Value;
+type NewRecipient = Extract<NewNotification["recipients"], readonly unknown[]>[number];
+
+/** Removes `readonly`: input types have it, schemas do not. A Date becomes text in JSON. */
+type Mutable<Value> = Value extends Date
+  ? string
+  : Value extends readonly (infer Item)[]
+    ? Mutable<Item>[]
+    : Value extends object
+      ? { -readonly [Key in keyof Value]: Mutable<Value[Key]> }
+      : Value;
 
 /** May be the first to install the formatter. */
 const installTimeoutMs = 180_000;
@@ -66,7 +76,38 @@ test("whatever the client's types let through is what a contract takes", () => {
   expectTypeOf<Mutable<NewDevice>>().toExtend<z.input<typeof contracts.RegisterDevice>["device"]>();
   expectTypeOf<Mutable<NewWebhook>>().toExtend<z.input<typeof contracts.CreateWebhook>["webhook"]>();
   expectTypeOf<Mutable<ApnsSettings>>().toExtend<z.input<typeof contracts.ApnsSettings>>();
-  expectTypeOf<Omit<StatsQuery, "notification">>().toExtend<z.input<typeof contracts.StatsQuery>>();
+  expectTypeOf<Mutable<Omit<StatsQuery, "notification">>>().toExtend<z.input<typeof contracts.StatsQuery>>();
+});
+
+test("a target has a known prefix", () => {
+  type Targets = NonNullable<NewNotification["targets"]>;
+  expectTypeOf([
+    "all",
+    "topic:news",
+    "user:u-17",
+    "metadata:plan=pro",
+    "condition:'news' in topics",
+  ] as const).toExtend<Targets>();
+  expectTypeOf(["u-17", "u-18"].map((id): Targets[number] => `user:${id}`)).toExtend<Targets>();
+  // @ts-expect-error
+  expectTypeOf(["nonsense:x"] as const).toExtend<Targets>();
+  // @ts-expect-error
+  expectTypeOf(["metadata:plan"] as const).toExtend<Targets>();
+  // @ts-expect-error
+  expectTypeOf<"topic:news">().toExtend<NewRecipient["target"]>();
+  expectTypeOf<NewActivity["targets"]>().toEqualTypeOf<Targets>();
+  expectTypeOf<DeviceListOptions["match"]>().toEqualTypeOf<Targets[number] | undefined>();
+});
+
+test("each time that a caller gives may be a Date", () => {
+  type Time = Date | string | undefined;
+  expectTypeOf<NewNotification["send_at"]>().toEqualTypeOf<Time>();
+  expectTypeOf<NotificationChange["send_at"]>().toEqualTypeOf<Time>();
+  expectTypeOf<PutDevice["last_seen_at"]>().toEqualTypeOf<Time>();
+  expectTypeOf<NewProjectToken["expires_at"]>().toEqualTypeOf<Time>();
+  expectTypeOf<StatsQuery["from"]>().toEqualTypeOf<Time>();
+  expectTypeOf<AuditFilters["created_after"]>().toEqualTypeOf<Time>();
+  expectTypeOf<Notification["created_at"]>().toEqualTypeOf<string>();
 });
 
 test("a value that the client does not know is no type error", () => {

@@ -10,6 +10,7 @@ import type {
   Preferences,
   PutDevice,
   PutDeviceResult,
+  Target,
 } from "./api-types.ts";
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
 import { type KeysetList, type ListOptions, list, type TimeListOptions } from "./list.ts";
@@ -25,7 +26,7 @@ export type DeviceListOptions = TimeListOptions & {
   /** The complete push token. */
   readonly token?: string | undefined;
   /** A target, such as `topic:news`: lists the devices of a send to it. Not with `sort`, `status` or page numbers. */
-  readonly match?: string | undefined;
+  readonly match?: Target | undefined;
 };
 
 export const createDevices = (http: Http) => {

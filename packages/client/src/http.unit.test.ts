@@ -6,7 +6,7 @@ import { backoffMs } from "./http.ts";
 
 const token = "hpt_test";
 const ok = answer(200, { data: { id: "ntf_1" } });
-const notification = { title: "Hello", targets: ["all"] };
+const notification = { title: "Hello", targets: ["all" as const] };
 
 /** The error that a call rejects with. */
 const errorOf = async (call: Promise<unknown>): Promise<HeraldError> => {

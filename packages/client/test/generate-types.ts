@@ -17,6 +17,7 @@ type Json = {
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean | Json;
   readonly description?: string;
+  readonly format?: string;
 };
 
 /** Schemas of answers. */
@@ -160,6 +161,14 @@ const nameOf = ({ $ref }: Json): string => $ref?.split("/").at(-1) ?? "";
 const comment = (description: string | undefined): string =>
   description === undefined ? "" : `/** ${description.replaceAll("*/", "*\\/")} */\n`;
 
+/** Types of what callers write that a JSON schema cannot say, by field. */
+const ownTypes: Readonly<Record<string, string>> = {
+  targets: "readonly Target[]",
+  target: "RecipientTarget",
+  // A time with or without offset has no format.
+  send_at: "Date | string",
+};
+
 /**
  * Writes TypeScript types of JSON schemas. For answers, named objects and enums become types of their own, and enums are open. For inputs,
  * everything is inlined, and enums are closed.
@@ -193,6 +202,7 @@ const createWriter = (io: "input" | "output") => {
     }
     if (schema.type === "object") return objectOf(fieldsOf(schema, defs));
     if (schema.type === "integer") return "number";
+    if (schema.format === "date-time" && io === "input") return "Date | string";
     return typeof schema.type === "string" ? schema.type : "unknown";
   };
   const fieldsOf = (schema: Json, defs: Record<string, Json>): string[] =>
@@ -200,7 +210,8 @@ const createWriter = (io: "input" | "output") => {
       const optional = schema.required?.includes(name) ? "" : "?";
       const absent = optional !== "" && io === "input" ? " | undefined" : "";
       const key = /^\w+$/.test(name) ? name : JSON.stringify(name);
-      return `${comment(field.description)}${key}${optional}: ${typeOf(field, defs)}${absent};`;
+      const type = (io === "input" && ownTypes[name]) || typeOf(field, defs);
+      return `${comment(field.description)}${key}${optional}: ${type}${absent};`;
     });
   /** An object that has all fields of a larger type is that type and its own fields. */
   const objectOf = (fields: readonly string[]): string => {
@@ -272,6 +283,17 @@ export const generateTypes = (): string => {
 
 /** One of these values; later versions of Herald may add some. */
 export type Open<Known extends string> = Known | (string & Record<never, never>);
+
+/** A target that names one user, or one device by its id or push token. */
+export type RecipientTarget = \`user:\${string}\` | \`device:\${string}\` | \`token:\${string}\`;
+
+/** Whom a notification is for. A topic's bare name, which the API takes too, is none here: a wrong prefix would look like one. */
+export type Target =
+  | "all"
+  | RecipientTarget
+  | \`topic:\${string}\`
+  | \`\${"metadata" | "identifiers"}:\${string}=\${string}\`
+  | \`condition:\${string}\`;
 
 ${answered.text()}
 

@@ -183,7 +183,7 @@ const tokenChanges = (entry: TokenOfFile, { tokens, written }: ProjectState): Ap
   const same = tokens.filter(({ name }) => name === entry.name);
   const fits = ({ scopes, expires_at }: ProjectToken): boolean =>
     (wanted.scopes === undefined || isSame(wanted.scopes, scopes)) &&
-    (wanted.expires_at === undefined || Date.parse(wanted.expires_at) === Date.parse(expires_at ?? ""));
+    (wanted.expires_at === undefined || new Date(wanted.expires_at).getTime() === Date.parse(expires_at ?? ""));
   if (secret === undefined) {
     if (same.some(fits)) return [];
     const why =

@@ -1,4 +1,4 @@
-import type { Device, DeviceNotification } from "@herald/client";
+import type { Device, DeviceNotification, Target } from "@herald/client";
 import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
@@ -49,7 +49,10 @@ const filterOptions = [
 export const addDevices = (group: Command, add: Add) => {
   addImport(group, add);
   addDevicePreferences(group, add);
-  type Filters = Record<"match" | "status" | "platform" | "user" | "app" | "pushToken", string | undefined>;
+  type Filters = { readonly match: Target | undefined } & Record<
+    "status" | "platform" | "user" | "app" | "pushToken",
+    string | undefined
+  >;
   add<ListChoice & TimeChoice & Filters>(group, {
     usage: "list",
     does: "List devices, newest first",

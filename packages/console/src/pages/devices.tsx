@@ -1,4 +1,4 @@
-import type { Device } from "@herald/client";
+import type { Device, Target } from "@herald/client";
 import { useProject } from "../api/clients.ts";
 import { firstRows, useRows } from "../api/read.ts";
 import { ChoiceFilter, TextFilter, useFilters } from "../parts/filters.tsx";
@@ -17,7 +17,7 @@ export default function Devices() {
     [id, "devices", { status, platform, user, match, page }],
     async ({ signal }): Promise<ListPage<Device>> =>
       match
-        ? firstRows(herald.devices.list({ signal, match, perPage: 100 }), maxMatching)
+        ? firstRows(herald.devices.list({ signal, match: match as Target, perPage: 100 }), maxMatching)
         : herald.devices.list({ signal, perPage: 25, sort: "-created_at", status, platform, userId: user }).page(page),
   );
   return (

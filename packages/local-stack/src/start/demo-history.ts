@@ -57,7 +57,10 @@ const userId = (index: number) => `u_${String(index % 90).padStart(3, "0")}`;
 const orders = Array.from({ length: 12 }, (_, round) => ({
   ...orderNews[round % orderNews.length],
   link_to: "/orders/42",
-  targets: Array.from({ length: 4 + ((round * 5) % 7) }, (_, index) => `user:${userId(round * 11 + index * 7)}`),
+  targets: Array.from(
+    { length: 4 + ((round * 5) % 7) },
+    (_, index) => `user:${userId(round * 11 + index * 7)}` as const,
+  ),
 }));
 
 /** Finds the fields of a push anywhere in its payload, because each provider puts them elsewhere. */

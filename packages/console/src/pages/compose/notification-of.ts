@@ -1,4 +1,4 @@
-import type { NewNotification, Notification } from "@herald/client";
+import type { NewNotification, Notification, RecipientTarget, Target } from "@herald/client";
 import { isJsonObject, type Json, objectOf } from "../../parts/json.ts";
 import { typedValue } from "../../parts/variable.ts";
 import type { FileRecipient } from "../recipients-file/read-file.ts";
@@ -97,11 +97,11 @@ export const notificationOf = (draft: Draft, first?: FileRecipient): NewNotifica
 export const hasContent = ({ title, body, template, silent, push_type: type }: NewNotification): boolean =>
   (title ?? body ?? template ?? type) !== undefined || silent === true;
 
-/** The first recipient with values of the types that its template declares. */
+/** The first recipient, whose target the API checks, with values of the types that its template declares. */
 const typedRecipient = ({ target, variables }: FileRecipient, { variables: declared }: Draft) => {
   const typeOf = (name: string) => declared.find((one) => one.name === name)?.type ?? "string";
   return {
-    target,
+    target: target as RecipientTarget,
     variables: Object.fromEntries(
       Object.entries(variables).map(([name, value]) => [
         name,
@@ -120,14 +120,14 @@ export const dryRunOf = (draft: Draft, first?: FileRecipient): NewNotification |
   return send.targets === undefined && send.recipients === undefined ? undefined : worded;
 };
 
-/** The same message to one device, now. Of recipients with values of their own, it has those of the first. */
+/** The same message to one device, now. The API checks the target. Of recipients with values of their own, it has those of the first. */
 export const testOf = (draft: Draft, target: string, first?: FileRecipient): NewNotification => {
   const { send_at: _, time_zone: __, past: ___, targets: ____, recipients, ...message } = notificationOf(draft, first);
-  if (recipients === undefined) return { ...message, targets: [target] };
+  if (recipients === undefined) return { ...message, targets: [target as Target] };
   const variables = Array.isArray(recipients)
     ? recipients[0]?.variables
     : first && typedRecipient(first, draft).variables;
-  return { ...message, recipients: [{ target, variables }] };
+  return { ...message, recipients: [{ target: target as RecipientTarget, variables }] };
 };
 
 /** The fields of a send that only `more` can have. */

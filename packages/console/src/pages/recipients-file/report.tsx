@@ -13,6 +13,7 @@ export const recipientErrorColumns: readonly Column<RecipientError>[] = [
   },
   {
     title: "Problem",
+    long: true,
     cell: ({ reason }) => (
       <span className="break">
         <Sentence text={reason} />
