@@ -135,6 +135,16 @@ describe.concurrent.each([...nodes.map(fromRegistry), fromFiles])(
       expect(await herald("frob")).toMatchObject({ exitCode: 2, stdout: "" });
     });
 
+    test("the command line sends as its README says", async () => {
+      const readme = await readFile(join(home, "node_modules/@herald/cli/README.md"), "utf8");
+      const { PATH, ...env } = environmentOf(node);
+      const sent = await run("sh", ["-ec", codeBlocks(readme, "First push", "sh").join("\n")], {
+        cwd: home,
+        env: { ...env, PATH: `${join(home, "node_modules/.bin")}:${PATH}` },
+      });
+      expect(sent, sent.stderr).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/completed/) });
+    });
+
     test("a reader that takes one line of the help gets it without an error", async () => {
       const script = "set -o pipefail; node_modules/.bin/herald --help | head -1";
       const read = () => run("bash", ["-c", script], { cwd: home, env: environmentOf(node) });
@@ -164,8 +174,8 @@ const typed = `
 export const opened = (data: EventData["io.herald.notification.opened.v1"]): string => data.notification_id;
 export const name: EventType = "io.herald.notification.completed.v1";
 export const status = (device: Device): "active" | "inactive" | (string & {}) => device.status;
-// @ts-expect-error a target is text
-void new Herald({ url: "", token: "" }).notifications.send({ title: "Hello", targets: [17] });
+// @ts-expect-error no target has this prefix
+void new Herald({ url: "", token: "" }).notifications.send({ title: "Hello", targets: ["nonsense:x"] });
 // @ts-expect-error no event has this type
 export const wrong: keyof EventData = "io.herald.nothing.v1";
 const site = createHerald({ gateway: "https://push.example.com", project: "prj_1", onChange: console.log });

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -47,7 +47,7 @@ test("a release has every artefact, and the checksum of each", async () => {
 });
 
 /** Bytes of the packed file. What the client takes in a bundle is in `package.unit.test.ts`. */
-const maxPackedBytes = { client: 49_152, web: 20_480, cli: 1_048_576, "react-native": 15_360 };
+const maxPackedBytes = { client: 53_248, web: 20_480, cli: 1_048_576, "react-native": 18_432 };
 
 /** Files of a package beside its code, and how Node reads its `.js` at the root: Expo requires the plugin. */
 const more: Record<string, RegExp> = {
@@ -74,7 +74,31 @@ describe.each(Object.entries(maxPackedBytes))("@herald/%s", (name, maxBytes) => 
     expect(manifest.repository.url).toBe(`git+${repository}.git`);
     for (const key of ["private", "scripts", "dependencies", "devDependencies"])
       expect(manifest).not.toHaveProperty(key);
-    expect((await read("README.md")).stdout).not.toMatch(/\]\(\.\.?\//);
+  });
+
+  test("has each file that its manifest and its README name", async () => {
+    const { stdout } = await run("tar", ["-tzf", tarball(name)], { cwd: folder });
+    const files = stdout.trim().split("\n");
+    const read = (file: string) => run("tar", ["-xzOf", tarball(name), `package/${file}`], { cwd: folder });
+    const manifest = JSON.parse((await read("package.json")).stdout);
+    const has = (file: string) => files.some((one) => one === `package/${file}` || one.startsWith(`package/${file}/`));
+    expect(manifest.files.filter((file: string) => !has(file))).toEqual([]);
+    const targets = JSON.stringify([manifest.exports, manifest.bin]).match(/(?<=")(\.\/|dist\/)[^"]+(?=":?)/g) ?? [];
+    const missing = targets.filter((target) => !has(target.replace("./", "")) && !(target in manifest.exports));
+    expect(missing).toEqual([]);
+    const readme = (await read("README.md")).stdout;
+    const prose = readme.replace(/^```.*?^```$/gms, "");
+    const named = [...prose.matchAll(/`([\w.-]+(?:\/[\w.-]+)*(?:\/|\.(?:[cm]?[jt]s|json|kt)))`/g)].map(
+      ([, file]) => file,
+    );
+    expect(
+      named.filter((file = "") => !files.some((one) => `${one}/`.includes(`/${file.replace(/\/$/, "")}/`))),
+    ).toEqual([]);
+    for (const [, link = ""] of readme.matchAll(/\]\(([^)\s]+)\)/g)) {
+      expect(link).toMatch(/^https:\/\//);
+      const [path] = link.split("#");
+      if (path?.startsWith(repository)) await stat(join(root, path.slice(`${repository}/blob/v${version}/`.length)));
+    }
   });
 
   test("passes publint", async () => {
@@ -104,6 +128,22 @@ test.each(["client", "cli", "react-native"])("@herald/%s has lines that a stack 
   const lines = stdout.split("\n");
   expect(lines.length).toBeGreaterThan(300);
   expect(lines.filter((line) => line.length > 1_000)).toEqual([]);
+});
+
+test.each(["web", "react-native"])("the code of the README of @herald/%s compiles with its types", async (name) => {
+  const home = join(folder, `readme-${name}`);
+  const installed = join(home, "node_modules/@herald", name);
+  await mkdir(installed, { recursive: true });
+  const unpacked = ["-xzf", tarball(name), "--strip-components", "1", "-C", installed];
+  expect(await run("tar", unpacked, { cwd: folder })).toMatchObject({ exitCode: 0 });
+  const [block = ""] = /(?<=^```ts\n).*?(?=^```$)/ms.exec(await readFile(join(installed, "README.md"), "utf8")) ?? [];
+  expect(block).toContain(`from "@herald/${name}"`);
+  await writeFile(join(home, "readme.mts"), block);
+  const flags = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2023", "--lib", "es2023,dom"];
+  const checked = await run(join(root, "node_modules/.bin/tsc"), [...flags, "--types", "", "readme.mts"], {
+    cwd: home,
+  });
+  expect(checked).toEqual({ exitCode: 0, stdout: "", stderr: "" });
 });
 
 test("the command line is one file, and names the licences of the libraries in it", async () => {

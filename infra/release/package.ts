@@ -99,13 +99,18 @@ const withoutSources = (exports: unknown): unknown => {
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 };
 
-/** Links that lead out of the package lead to the repository, or become plain text if its address is unknown. */
+/**
+ * Without the last section, which is for the repository alone. Links that lead out of the package lead to the repository, or become plain text
+ * if its address is unknown.
+ */
 const publishedReadme = (name: PackageName, text: string, base: string | undefined): string =>
-  text.replaceAll(/\[([^\]]+)\]\((\.\.?\/[^)]*)\)/g, (_, label: string, path: string) => {
-    if (base === undefined) return label;
-    const { pathname, hash } = new URL(path, `file:///packages/${name}/README.md`);
-    return `[${label}](${base}${pathname}${hash})`;
-  });
+  text
+    .replace(/\n## In this repository\n.*/s, "")
+    .replaceAll(/\[([^\]]+)\]\((\.\.?\/[^)]*)\)/g, (_, label: string, path: string) => {
+      if (base === undefined) return label;
+      const { pathname, hash } = new URL(path, `file:///packages/${name}/README.md`);
+      return `[${label}](${base}${pathname}${hash})`;
+    });
 
 /**
  * Writes a package as it is published: its code in one file, or one for each place that loads it, its types, licence and README, and a
