@@ -167,7 +167,7 @@ const descriptionOf = ({ access, description }: Route): string | undefined => {
   const inProject = grant && `, or ${grant === role ? "it" : `the role \`${grant}\``} in the project`;
   const sentences = [
     description,
-    scope && `A project token needs the scope ${scope}.`,
+    scope && `A project token needs the scope${scopes.length > 1 ? "s" : ""} ${scope}.`,
     role && !access.signsIn && `Needs the role \`${role}\`${inProject ?? ""}.`,
   ];
   return sentences.filter(Boolean).join(" ") || undefined;

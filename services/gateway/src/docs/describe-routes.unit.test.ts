@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { roleOf } from "../auth/caller.ts";
 import { allRoutes } from "../routes/all-routes.ts";
 import { describeRoutes, errorsOf } from "./describe-routes.ts";
+import { type ApiDocument, renderReference } from "./render-reference.ts";
 
 const document = describeRoutes(allRoutes);
 
@@ -106,6 +107,14 @@ describe("generators of clients find", () => {
       const role = roleOf(route.access);
       expect(needs.operatorToken, route.operationId).toEqual(role === undefined ? undefined : [role]);
     }
+  });
+
+  test("them on the page too", () => {
+    const page = renderReference(document as unknown as ApiDocument);
+    const [, about = ""] = page.split('id="createWebhook"');
+    const [credential = ""] = /Credential: .*/.exec(about) ?? [];
+    expect(credential).toContain("with the scope <code>read</code> and <code>send</code>");
+    expect(credential).toContain("with the role <code>operator</code>");
   });
 
   test("each schema that is named, and none that is not", () => {

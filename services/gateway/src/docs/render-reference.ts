@@ -18,7 +18,7 @@ type Operation = {
   readonly tags: readonly string[];
   readonly summary: string;
   readonly description?: string;
-  readonly security: readonly Readonly<Record<string, unknown>>[];
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters?: readonly {
     name: string;
     in: string;
@@ -54,9 +54,11 @@ const heading = ({ path, method }: Found): string =>
 
 const credentials = ({ security }: Operation, { components }: ApiDocument): string => {
   const words = security.map((alternative) => {
-    const [name] = Object.keys(alternative);
-    if (name === undefined) return "none; the body says who calls";
-    return prose(components.securitySchemes[name]?.description ?? name);
+    const [[name, needs] = []] = Object.entries(alternative);
+    if (name === undefined || needs === undefined) return "none; the body says who calls";
+    const about = components.securitySchemes[name]?.description ?? name;
+    const named = needs.map((need) => `\`${need}\``).join(" and ");
+    return prose(about.replace(/the route's (scope|role)/, `the $1 ${named}`));
   });
   return words.join("; or ");
 };

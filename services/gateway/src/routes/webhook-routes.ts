@@ -43,7 +43,7 @@ const params = { id: webhookParam };
 const createWebhook = defineRoute("createWebhook", "post /api/v1/webhooks", {
   summary: "Create a webhook",
   description:
-    "Herald posts the project's events to the URL from now on, signed as Standard Webhooks defines. Only this response contains the secret. Needs the scopes `read` and `send`.",
+    "Herald posts the project's events to the URL from now on, signed as Standard Webhooks defines. Only this response contains the secret.",
   access: writing,
   body: CreateWebhook,
   responses: { 201: { description: "The webhook and its secret", schema: WithSecret } },
@@ -85,8 +85,7 @@ const getWebhook = defineRoute("getWebhook", "get /api/v1/webhooks/{id}", {
 const changeWebhook = defineRoute("changeWebhook", "patch /api/v1/webhooks/{id}", {
   params,
   summary: "Change, disable or enable a webhook",
-  description:
-    "Events that happen while it is disabled are stored as failed messages; `recover` sends them. Needs the scopes `read` and `send`.",
+  description: "Events that happen while it is disabled are stored as failed messages; `recover` sends them.",
   access: writing,
   body: ChangeWebhook,
   responses: { 200: { description: "The changed webhook", schema: OneWebhook } },
@@ -99,7 +98,6 @@ const changeWebhook = defineRoute("changeWebhook", "patch /api/v1/webhooks/{id}"
 const deleteWebhook = defineRoute("deleteWebhook", "delete /api/v1/webhooks/{id}", {
   params,
   summary: "Delete a webhook and its messages",
-  description: "Needs the scopes `read` and `send`.",
   access: writing,
   responses: { 204: { description: "The webhook is deleted" } },
   handle: async ({ sendRequest }, { caller: { projectId }, params }) =>
@@ -110,7 +108,7 @@ const rotateSecret = defineRoute("rotateWebhookSecret", "post /api/v1/webhooks/{
   params,
   summary: "Rotate a webhook's secret",
   description:
-    "For a day messages are signed with the previous secret too, so that the receiver can change without a gap. Needs the scopes `read` and `send`.",
+    "For a day messages are signed with the previous secret too, so that the receiver can change without a gap.",
   access: writing,
   responses: { 201: { description: "The webhook and its new secret", schema: WithSecret } },
   handle: async ({ sendRequest }, { caller: { projectId }, params, idempotent }) =>
@@ -160,8 +158,7 @@ const getMessage = defineRoute("getWebhookMessage", "get /api/v1/webhooks/{id}/m
 const resendMessage = defineRoute("resendWebhookMessage", "post /api/v1/webhooks/{id}/messages/{message}/resend", {
   params: { ...params, message: webhookMessageParam },
   summary: "Send a message again",
-  description:
-    "Sends it at once, whatever its status, and retries on the whole schedule if that fails. Needs the scopes `read` and `send`.",
+  description: "Sends it at once, whatever its status, and retries on the whole schedule if that fails.",
   access: writing,
   responses: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
   errors: ["webhook-disabled"],
@@ -179,7 +176,7 @@ const pingWebhook = defineRoute("pingWebhook", "post /api/v1/webhooks/{id}/ping"
   params,
   summary: "Send a test message",
   description:
-    "Sends an event of type `io.herald.webhook.ping.v1`, whichever events the webhook receives, with one attempt. Read the message to see the result. Needs the scopes `read` and `send`.",
+    "Sends an event of type `io.herald.webhook.ping.v1`, whichever events the webhook receives, with one attempt. Read the message to see the result.",
   access: writing,
   responses: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
   errors: ["webhook-disabled"],
@@ -197,7 +194,7 @@ const recoverWebhook = defineRoute("recoverWebhook", "post /api/v1/webhooks/{id}
   params,
   summary: "Resend messages that failed since a time",
   description:
-    "Selects by the time of the event, oldest first, up to 10,000 messages. When `more` is true, repeat the request for the next ones. Needs the scopes `read` and `send`.",
+    "Selects by the time of the event, oldest first, up to 10,000 messages. When `more` is true, repeat the request for the next ones.",
   access: writing,
   body: RecoverWebhook,
   responses: {
