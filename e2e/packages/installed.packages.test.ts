@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "@herald/local-stack";
@@ -13,7 +13,7 @@ import { fetchNodes, fetchTools, type NodeProgram, run } from "./tools.ts";
 const root = join(import.meta.dirname, "../..");
 const release = inject("heraldRelease");
 const nodes = await fetchNodes();
-const names = ["client", "web", "cli"];
+const names = ["client", "web", "cli", "simulators"];
 let system: System;
 let project: Project;
 let folder: string;
@@ -80,6 +80,8 @@ const readmeProgram = async (): Promise<string> => {
   return program;
 };
 
+const tarballOf = (name: string) => join(release, `herald-${name}-${version}.tgz`);
+
 const fromRegistry = (node: NodeProgram) => ({
   node,
   from: "a registry",
@@ -89,7 +91,7 @@ const fromRegistry = (node: NodeProgram) => ({
 const fromFiles = {
   node: nodes[0] as NodeProgram,
   from: "its tarballs",
-  packages: () => names.map((name) => join(release, `herald-${name}-${version}.tgz`)),
+  packages: () => names.map(tarballOf),
 };
 
 describe.concurrent.each([...nodes.map(fromRegistry), fromFiles])(
@@ -108,9 +110,9 @@ describe.concurrent.each([...nodes.map(fromRegistry), fromFiles])(
       const installed = await run("npm", ["install", "--no-audit", "--no-fund", ...packages()], { cwd: home, env });
       expect(installed, installed.stderr).toMatchObject({
         exitCode: 0,
-        stdout: expect.stringContaining("added 3 packages"),
+        stdout: expect.stringContaining("added 4 packages"),
       });
-      expect(await readdir(join(home, "node_modules/@herald"))).toEqual(["cli", "client", "web"]);
+      expect(await readdir(join(home, "node_modules/@herald"))).toEqual(["cli", "client", "simulators", "web"]);
     });
 
     test("the client sends as the README says", async () => {
@@ -145,6 +147,17 @@ describe.concurrent.each([...nodes.map(fromRegistry), fromFiles])(
       expect(sent, sent.stderr).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/completed/) });
     });
 
+    test("the simulators start, and show what they got", async () => {
+      const program = `import { startSimulators } from "@herald/simulators";
+        const simulators = await startSimulators();
+        const info = await fetch(simulators.control.url + "/info").then((answer) => answer.json());
+        console.log(info.apns === simulators.apns.url, simulators.pushes().length);
+        await simulators.stop();`;
+      await writeFile(join(home, "simulate.mjs"), program);
+      const ran = await run("node", ["simulate.mjs"], { cwd: home, env: environmentOf(node) });
+      expect(ran).toEqual({ exitCode: 0, stdout: "true 0\n", stderr: "" });
+    });
+
     test("a reader that takes one line of the help gets it without an error", async () => {
       const script = "set -o pipefail; node_modules/.bin/herald --help | head -1";
       const read = () => run("bash", ["-c", script], { cwd: home, env: environmentOf(node) });
@@ -160,13 +173,41 @@ test("the README's commands install the client and the command line", async () =
   await mkdir(home);
   const blocks = codeBlocks(await readFile(join(root, "README.md"), "utf8"), "From a release", "sh");
   const block = String(blocks.find((text) => text.startsWith("npm install")));
-  for (const name of ["client", "cli"])
-    await copyFile(join(release, `herald-${name}-${version}.tgz`), join(home, `herald-${name}-${version}.tgz`));
+  for (const name of ["client", "cli"]) await copyFile(tarballOf(name), join(home, `herald-${name}-${version}.tgz`));
   const env = { ...environmentOf(nodes.at(-1) as NodeProgram), npm_config_prefix: join(home, "global") };
   expect(await run("sh", ["-ec", block], { cwd: home, env })).toMatchObject({ exitCode: 0 });
   const herald = await run(join(home, "global/bin/herald"), ["--version"], { cwd: home, env });
   expect(herald.stdout).toBe(`${version}\n`);
   expect(await readdir(join(home, "node_modules/@herald"))).toEqual(["client"]);
+});
+
+test("the test of the simulators' README passes, installed as it says, and its types are right", async () => {
+  const home = join(folder, "simulated");
+  await mkdir(join(home, "node_modules"), { recursive: true });
+  await writeFile(join(home, "package.json"), '{ "type": "module", "private": true }');
+  await copyFile(tarballOf("simulators"), join(home, `herald-simulators-${version}.tgz`));
+  const page = await readFile(join(root, "packages/simulators/README.md"), "utf8");
+  const env = environmentOf(nodes.at(-1) as NodeProgram);
+  const [install = ""] = codeBlocks(page, "In your tests", "sh");
+  expect(await run("sh", ["-ec", install], { cwd: home, env })).toMatchObject({ exitCode: 0 });
+  for (const name of ["vitest", "@types"])
+    await symlink(join(root, "node_modules", name), join(home, "node_modules", name));
+  await writeFile(join(home, "push.test.ts"), String(codeBlocks(page, "In your tests", "ts")[0]));
+  const ran = await run("node", ["node_modules/vitest/vitest.mjs", "run", "--root", home], { cwd: home, env });
+  expect(ran, ran.stdout + ran.stderr).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/1 passed/) });
+  const options = [
+    "--noEmit",
+    "--strict",
+    "--exactOptionalPropertyTypes",
+    "--module",
+    "nodenext",
+    "--target",
+    "es2023",
+  ];
+  const checked = await run(join(root, "node_modules/.bin/tsc"), [...options, "--types", "node", "push.test.ts"], {
+    cwd: home,
+  });
+  expect(checked).toEqual({ exitCode: 0, stdout: "", stderr: "" });
 });
 
 /** What a backend and a site write, and what the types must refuse. */

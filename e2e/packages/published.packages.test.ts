@@ -32,7 +32,7 @@ test("a release has every artefact, and the checksum of each", async () => {
       "SHA256SUMS",
       `herald-${version}.asyncapi.json`,
       `herald-${version}.openapi.json`,
-      ...["cli", "client", "react-native", "web"].map((name) => `herald-${name}-${version}.tgz`),
+      ...["cli", "client", "react-native", "simulators", "web"].map((name) => `herald-${name}-${version}.tgz`),
       `herald-${version}.evaluation.yaml`,
       `herald-${version}.nats-values.yaml`,
       `herald-${version}.tgz`,
@@ -47,7 +47,7 @@ test("a release has every artefact, and the checksum of each", async () => {
 });
 
 /** Bytes of the packed file. What the client takes in a bundle is in `package.unit.test.ts`. */
-const maxPackedBytes = { client: 53_248, web: 20_480, cli: 1_048_576, "react-native": 18_432 };
+const maxPackedBytes = { client: 53_248, web: 20_480, cli: 1_048_576, "react-native": 18_432, simulators: 524_288 };
 
 /** Files of a package beside its code, and how Node reads its `.js` at the root: Expo requires the plugin. */
 const more: Record<string, RegExp> = {
@@ -111,6 +111,7 @@ describe.each(Object.entries(maxPackedBytes))("@herald/%s", (name, maxBytes) => 
 
 test.each([
   ["client", []],
+  ["simulators", []],
   // A script to serve, which nothing imports.
   ["web", ["--exclude-entrypoints", "./herald-worker.js"]],
   ["react-native", ["--exclude-entrypoints", "./app.plugin.js"]],

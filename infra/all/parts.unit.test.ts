@@ -35,7 +35,7 @@ const secrets = (environment: Record<string, string>) =>
     .toSorted();
 
 test("each part has its own secrets alone, and listens on loopback but for the gateway", async () => {
-  const found = Object.fromEntries(
+  const found: Record<string, Record<string, string>> = Object.fromEntries(
     await Promise.all(
       ["gateway", "registry", "dispatch", "analytics", "bus bootstrap"].map(async (part) => [
         part,

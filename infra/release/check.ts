@@ -9,6 +9,7 @@ const statements: readonly (readonly [file: string, pattern: RegExp])[] = [
   ["infra/Dockerfile", /^ARG VERSION=(\S+)/m],
   ["docker-compose.yml", /HERALD_VERSION:-([^}]+)\}/],
   ["kits/android/pom.xml", /<version>([^<]+)/],
+  ["packages/simulators/README.md", /herald-simulators-([\d.]+)\.tgz/],
   ["README.md", /herald-compose-([\d.]+)\.tar/],
   ["docs/how-to/connect-an-android-app.md", /herald-android:([^"]+)"/],
   ["docs/reference/openapi.json", /"version": "([^"]+)"/],

@@ -1,11 +1,11 @@
-import { copyFile, cp, mkdir, readFile, writeFile } from "node:fs/promises";
+import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { bundleWebKit, thirdPartyNotices } from "@herald/local-stack";
 import { rolldown } from "rolldown";
 import { must } from "./must.ts";
 
 /** What `npm publish` takes, by the package's folder. */
-export const packageNames = ["client", "web", "cli", "react-native"] as const;
+export const packageNames = ["client", "web", "cli", "react-native", "simulators"] as const;
 export type PackageName = (typeof packageNames)[number];
 
 /** The files of a package below `dist`, and the libraries that were bundled into them. */
@@ -41,6 +41,7 @@ const bundleFile = async (
 const builds: Readonly<Record<PackageName, (root: string) => Promise<Built>>> = {
   client: (root) => bundleFile(join(root, "packages/client/src/index.ts"), "index.js", "neutral"),
   cli: (root) => bundleFile(join(root, "packages/cli/src/main.ts"), "herald.js", "node"),
+  simulators: (root) => bundleFile(join(root, "packages/simulators/src/index.ts"), "index.js", "node"),
   web: async (root) => ({ files: await bundleWebKit(root), notices: "" }),
   "react-native": async (root) => {
     const folder = join(root, "packages/react-native");
@@ -65,6 +66,12 @@ const typeProjects: Partial<Readonly<Record<PackageName, string>>> = {
   client: "test/tsconfig.types.json",
   web: "tsconfig.json",
   "react-native": "tsconfig.json",
+  simulators: "tsconfig.types.json",
+};
+
+/** The declarations that a package exports, where the compiler writes those of all its sources. */
+const declarations: Partial<Readonly<Record<PackageName, readonly string[]>>> = {
+  simulators: ["index", "start-simulators", "types"],
 };
 
 /** Without what only this repository uses: scripts, development dependencies, the way to the sources. */
@@ -131,6 +138,10 @@ export const buildPackage = async (root: string, name: PackageName, into: string
   if (project !== undefined) {
     const flags = ["--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--outDir", dist];
     await must(join(root, "node_modules/.bin/tsc"), ["-p", join(folder, project), ...flags], { cwd: root });
+    const exported = declarations[name]?.map((file) => `${file}.d.ts`);
+    if (exported !== undefined)
+      for (const entry of await readdir(dist))
+        if (!exported.includes(entry) && !(entry in files)) await rm(join(dist, entry), { recursive: true });
   }
   const manifest = await readFile(join(folder, "package.json"), "utf8");
   const { version } = JSON.parse(manifest) as { version: string };

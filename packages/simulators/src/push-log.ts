@@ -1,39 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
+import type { Broken, ProviderStats, Push, PushAttempt, SimulatedProvider } from "./types.ts";
 
-export const providers = ["apns", "fcm", "webpush"] as const;
-export type SimulatedProvider = (typeof providers)[number];
-
-/** How a request without an answer ended. */
-export type Broken = "rst" | "hang" | "closed";
-
-/** One request that reached a simulator. */
-export interface PushAttempt {
-  readonly provider: SimulatedProvider;
-  readonly token: string;
-  /** May include HTTP/2 pseudo headers, which are never shown. */
-  readonly headers: IncomingHttpHeaders;
-  /** Web Push: the VAPID public key of the request's signature, base64url. */
-  readonly vapidKey?: string | undefined;
-  /** The payload for the device: an object, or JSON text that is parsed only when a push is shown. */
-  readonly payload: unknown;
-  /** The provider's id of the message. */
-  readonly id: string;
-  /** Null when no answer was sent; then `broken` says how the request ended. */
-  readonly status: number | null;
-  readonly broken?: Broken | undefined;
-  readonly reason?: string | undefined;
-  /** The request's error in words, because the providers' answers contain only a reason. */
-  readonly problem?: string | undefined;
-}
-
-export interface Push extends Omit<PushAttempt, "headers"> {
-  /** The cursor of `since`. Grows by one with every request and is never reused. */
-  readonly seq: number;
-  readonly headers: Readonly<Record<string, string>>;
-  /** ISO time of the answer. */
-  readonly at: string;
-}
+export const providers = ["apns", "fcm", "webpush"] as const satisfies readonly SimulatedProvider[];
 
 /** A cursor from `next`, or an ISO 8601 time with offset. */
 const Since = z.union(
@@ -49,16 +18,7 @@ export const PushFilter = z.strictObject({
   /** A number is a cursor: pushes with a greater `seq`. A date: pushes answered at that time or later. */
   since: Since.optional(),
 });
-export type PushFilter = z.infer<typeof PushFilter>;
-
-export interface ProviderStats {
-  /** Requests, answered or not. */
-  readonly total: number;
-  /** Counts by status; requests without an answer count as `rst`, `hang` or `closed`. */
-  readonly answers: Readonly<Record<string, number>>;
-  readonly firstAt: string;
-  readonly lastAt: string;
-}
+type PushFilter = z.infer<typeof PushFilter>;
 
 /** Keeps headers as text: node's header objects need three times the memory, and more garbage collection. */
 interface Kept extends Omit<PushAttempt, "headers"> {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { createPushLog, type Push, type PushAttempt } from "./push-log.ts";
+import { createPushLog } from "./push-log.ts";
+import type { Push, PushAttempt } from "./types.ts";
 
 const attempt = (parts: Partial<PushAttempt> = {}): PushAttempt => ({
   provider: "apns",

@@ -9,7 +9,7 @@ import {
 import type { AddressInfo, Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Deps } from "./deps.ts";
-import type { SimulatedProvider } from "./push-log.ts";
+import type { SimulatedProvider } from "./types.ts";
 
 /** The limit of Apple's real servers on an authenticated connection. */
 const maxConcurrentStreams = 1000;

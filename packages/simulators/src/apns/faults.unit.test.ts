@@ -2,7 +2,8 @@ import { once } from "node:events";
 import { constants } from "node:http2";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { type ApnsClient, connectApns, deviceToken } from "../../test/apns-client.ts";
-import { type Simulators, startSimulators } from "../start-simulators.ts";
+import { startSimulators } from "../start-simulators.ts";
+import type { Simulators } from "../types.ts";
 
 let simulators: Simulators;
 let clients: ApnsClient[];

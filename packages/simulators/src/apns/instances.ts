@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
+import type { CardState, Instance } from "../types.ts";
 
 const attributesType = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, "1 to 64 letters, digits and `.`, `_`, `-`");
 
@@ -10,36 +11,6 @@ export const InstanceOptions = z.strictObject({
   attributes: z.record(z.string(), z.unknown()).default({}),
   contentState: z.record(z.string(), z.unknown()).default({}),
 });
-
-/** A state that a card got or showed. */
-export interface CardState {
-  readonly timestamp: number;
-  readonly event: string;
-  readonly contentState: unknown;
-}
-
-/** A Live Activity on a phone, as ActivityKit keeps it. */
-export interface Instance {
-  readonly id: string;
-  readonly app: string;
-  readonly attributesType: string;
-  readonly attributes: unknown;
-  /** The token of the push that started it; absent: the app did. */
-  readonly startToken?: string;
-  /** For updates; null: the app was not given it yet. */
-  token: string | null;
-  state: "active" | "ended";
-  /** Seconds since 1970 of the last applied push. */
-  timestamp: number;
-  /** Seconds since 1970 when iOS removes it, if a push said so. */
-  dismissalDate?: number;
-  /** How many alerts it showed. */
-  alerts: number;
-  /** All pushes that reached it, in their order. */
-  readonly arrived: CardState[];
-  /** What it showed, one after another. */
-  readonly shown: CardState[];
-}
 
 /** When an app that a push started gets the update token of its card: at once, or on `POST /apns/instances/{id}/token`. */
 export const UpdateToken = z.enum(["now", "later"]);

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { type Refusal, refuse } from "../script/apns-reasons.ts";
+import type { Phone } from "../types.ts";
 import { endingsOfPushTypes } from "./check-request.ts";
 import { createInstances, UpdateToken } from "./instances.ts";
 
@@ -33,13 +34,6 @@ export const PhoneOptions = z.strictObject({
   /** Of activities that a push starts. */
   updateToken: UpdateToken.default("now"),
 });
-
-/** An app on a phone, with its tokens: `alert` is the device token; the others are named by push type, controls `controls/<kind>`. */
-export interface Phone {
-  readonly app: string;
-  readonly ios: string;
-  readonly tokens: Readonly<Record<string, string>>;
-}
 
 /** The tokens that simulated phones gave to their apps. Each is good for one topic, as Apple's are. */
 export function createPhones() {

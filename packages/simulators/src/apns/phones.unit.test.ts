@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ApnsClient, connectApns, deviceToken } from "../../test/apns-client.ts";
-import { type Simulators, startSimulators } from "../start-simulators.ts";
-import type { Phone } from "./phones.ts";
+import { startSimulators } from "../start-simulators.ts";
+import type { Phone, Simulators } from "../types.ts";
 
 let simulators: Simulators;
 let client: ApnsClient;

@@ -2,6 +2,7 @@ import { createPublicKey, type KeyObject, verify } from "node:crypto";
 import { decodeJwt, decodeProtectedHeader } from "jose";
 import { z } from "zod";
 import { type Refusal, refuse } from "../script/apns-reasons.ts";
+import type { ApnsKey } from "../types.ts";
 
 const PublicKey = z.string().refine((pem) => {
   try {
@@ -12,8 +13,11 @@ const PublicKey = z.string().refine((pem) => {
 }, "the public half of a .p8 key, PEM");
 
 /** A signing key that Apple has issued. */
-export const ApnsKey = z.strictObject({ keyId: z.string().min(1), teamId: z.string().min(1), publicKey: PublicKey });
-export type ApnsKey = z.infer<typeof ApnsKey>;
+export const ApnsKeyBody = z.strictObject({
+  keyId: z.string().min(1),
+  teamId: z.string().min(1),
+  publicKey: PublicKey,
+});
 
 /** The identity to which a connection's first authenticated request binds it. */
 export interface Authentication {

@@ -5,18 +5,10 @@ import { readBody } from "../http-requests.ts";
 import { statusOf, usualReason } from "../script/apns-reasons.ts";
 import { settleExchange } from "../script/settle.ts";
 import { type ClientConnection, createH2Server } from "../tls-servers.ts";
+import type { ApnsOptions } from "../types.ts";
 import { checkHeaders, checkPath, checkPayload, maxApnsBody, tokenOf } from "./check-request.ts";
 import { createPhones } from "./phones.ts";
-import { type ApnsKey, type Authentication, createProviderTokens } from "./provider-token.ts";
-
-export interface ApnsOptions {
-  /** Signing keys to verify the tokens of their teams. Any signature of another team is accepted. */
-  readonly keys?: readonly ApnsKey[];
-  /** Answer 429 TooManyProviderTokenUpdates to a second new token of a key within 20 minutes. Default: no. */
-  readonly limitTokenUpdates?: boolean;
-  /** Milliseconds since 1970, for the age of tokens. */
-  readonly now?: () => number;
-}
+import { type Authentication, createProviderTokens } from "./provider-token.ts";
 
 export type ApnsSimulator = Awaited<ReturnType<typeof startApns>>;
 

@@ -14,7 +14,8 @@ import {
   validPayload,
 } from "../../test/apns-client.ts";
 import { createIdentity } from "../certificates.ts";
-import { type Simulators, startSimulators } from "../start-simulators.ts";
+import { startSimulators } from "../start-simulators.ts";
+import type { Simulators } from "../types.ts";
 
 let simulators: Simulators;
 let client: ApnsClient;

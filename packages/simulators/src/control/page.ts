@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Rule } from "../script/rule.ts";
+import type { Rule } from "../types.ts";
 
 const style = `
 :root { color-scheme: light dark; --ink: #10131a; --soft: #5b6472; --card: #ffffffd9; --line: #0000001a; --back: linear-gradient(160deg, #cfdcf2, #efe3ee 55%, #f6eadb);

@@ -1,7 +1,8 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Request, Response } from "express";
-import type { Push, PushLog } from "../push-log.ts";
+import type { PushLog } from "../push-log.ts";
+import type { Push } from "../types.ts";
 
 /** How many past pushes a newly opened page shows. */
 const backlog = 50;

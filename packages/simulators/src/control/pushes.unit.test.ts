@@ -1,7 +1,7 @@
 import type { AddressInfo } from "node:net";
 import express from "express";
 import { expect, test } from "vitest";
-import type { Push } from "../push-log.ts";
+import type { Push } from "../types.ts";
 import { writePushes } from "./pushes.ts";
 
 test("a list that is longer than what the client reads at once comes whole, and the waits for the client leave no listeners behind", async () => {

@@ -5,7 +5,7 @@ import express, { type NextFunction, type Request, type Response } from "express
 import { z } from "zod";
 import { InstanceOptions } from "../apns/instances.ts";
 import { PhoneOptions } from "../apns/phones.ts";
-import { ApnsKey } from "../apns/provider-token.ts";
+import { ApnsKeyBody } from "../apns/provider-token.ts";
 import type { ApnsSimulator } from "../apns/server.ts";
 import type { Deps } from "../deps.ts";
 import type { FcmSimulator } from "../fcm/server.ts";
@@ -104,7 +104,7 @@ export async function startControl(
     else response.status(404).json({ errors: ["id: subscription not found; it is the last part of the endpoint"] });
   });
   app.put("/apns/keys", json, (request, response) => {
-    apns.setKeys(z.array(ApnsKey).parse(request.body));
+    apns.setKeys(z.array(ApnsKeyBody).parse(request.body));
     response.status(204).end();
   });
 

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type ApnsClient, connectApns, deviceToken, validPayload } from "../../test/apns-client.ts";
-import { type Simulators, startSimulators } from "../start-simulators.ts";
+import { startSimulators } from "../start-simulators.ts";
+import type { Simulators } from "../types.ts";
 
 let simulators: Simulators;
 let client: ApnsClient;

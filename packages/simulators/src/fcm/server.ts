@@ -5,16 +5,10 @@ import type { ProviderReply } from "../exchange.ts";
 import { type HttpRequest, onRequests } from "../http-requests.ts";
 import { settleExchange } from "../script/settle.ts";
 import { createH2Server } from "../tls-servers.ts";
+import type { FcmOptions } from "../types.ts";
 import { type CheckedMessage, checkMessage } from "./check-message.ts";
 import { fcmError, googleError, invalidArgument, unauthenticated } from "./errors.ts";
-import { createTokenEndpoint, type FcmAccount, oauthError } from "./token-endpoint.ts";
-
-export interface FcmOptions {
-  /** Service accounts to verify assertions. Without any, every signature is accepted. */
-  readonly accounts?: readonly FcmAccount[];
-  /** Milliseconds since 1970, for the age of tokens. */
-  readonly now?: () => number;
-}
+import { createTokenEndpoint, oauthError } from "./token-endpoint.ts";
 
 export type FcmSimulator = Awaited<ReturnType<typeof startFcm>>;
 

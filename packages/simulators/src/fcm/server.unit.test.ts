@@ -3,7 +3,8 @@ import { JWT } from "google-auth-library";
 import { importPKCS8, SignJWT } from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { callH1, callH2, type HttpParts } from "../../test/https-client.ts";
-import { type Simulators, startSimulators } from "../start-simulators.ts";
+import { startSimulators } from "../start-simulators.ts";
+import type { Simulators } from "../types.ts";
 
 const pair = () =>
   generateKeyPairSync("rsa", {

@@ -1,14 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { decodeJwt, decodeProtectedHeader, errors, importSPKI, jwtVerify } from "jose";
 import type { ProviderReply } from "../exchange.ts";
-
-/** A service account that Google has issued. */
-export interface FcmAccount {
-  readonly clientEmail: string;
-  readonly projectId: string;
-  /** The public half of its `private_key`, SPKI PEM. */
-  readonly publicKey: string;
-}
+import type { FcmAccount } from "../types.ts";
 
 const grantType = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 /** Google's libraries put this address into every assertion, even if they send it elsewhere. */

@@ -2,7 +2,7 @@
 
 type KnownAnswer = {
   readonly status: number;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 };
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { providers } from "../push-log.ts";
+import type { Rule } from "../types.ts";
 import { apnsStatuses, reasonsOf } from "./apns-reasons.ts";
 import { knownAnswerNames } from "./known-answers.ts";
 
@@ -57,7 +58,6 @@ const shape = z
     oneStreamStart: z.boolean(),
   })
   .partial();
-export type Rule = z.infer<typeof shape>;
 type Field = keyof Rule;
 
 const given = (rule: Rule, field: Field) => rule[field] !== undefined && rule[field] !== false;
@@ -123,7 +123,7 @@ const unlikeApple = (rule: Rule): { field: Field; message: string } | undefined 
  * Connections: `goaway: n` sends GOAWAY after every n streams and names the last of them as the last one processed; `oneStreamStart`
  * allows one stream at a time until the first authenticated request.
  */
-const Rule = shape.superRefine((rule, context) => {
+const CheckedRule = shape.superRefine((rule, context) => {
   for (const [field, message, wrong] of together) {
     if (wrong(rule)) context.addIssue({ code: "custom", path: [field], message });
   }
@@ -143,7 +143,7 @@ export const resetCode = (rst: NonNullable<Rule["rst"]>): number =>
 /** `[rule, …]`, or `{ rules, seed }` to draw another sample for `share`. */
 const ScriptDocument = z.preprocess(
   (body) => (Array.isArray(body) ? { rules: body } : body),
-  z.strictObject({ rules: z.array(Rule).max(1000), seed: z.int().min(0).optional() }),
+  z.strictObject({ rules: z.array(CheckedRule).max(1000), seed: z.int().min(0).optional() }),
 );
 
 /** A script with errors. `errors` has one line for each problem: `rules.0.share: …`. */

@@ -1,4 +1,5 @@
-import { decidesRequests, parseScript, type Rule, type ScriptTarget } from "./rule.ts";
+import type { Rule } from "../types.ts";
+import { decidesRequests, parseScript, type ScriptTarget } from "./rule.ts";
 
 /** Any fixed number works: two runs must draw the same. */
 const defaultSeed = 1;

@@ -1,7 +1,7 @@
 import type { Exchange, ProviderReply } from "../exchange.ts";
-import type { Broken, PushAttempt } from "../push-log.ts";
+import type { Broken, PushAttempt, Rule } from "../types.ts";
 import { knownAnswers } from "./known-answers.ts";
-import { type Rule, resetCode } from "./rule.ts";
+import { resetCode } from "./rule.ts";
 
 interface Settlement {
   /** The script's rule for this request, if any. */

@@ -5,20 +5,12 @@ import { type HttpRequest, onRequests } from "../http-requests.ts";
 import { settleExchange } from "../script/settle.ts";
 import { repeatedName } from "../strict-json.ts";
 import { createH2Server } from "../tls-servers.ts";
+import type { WebPushOptions } from "../types.ts";
 import { declarativeProblem } from "./check-declarative.ts";
 import { checkRequest, keptFor, maxWebPushBody } from "./check-request.ts";
 import { decryptPush } from "./decrypt.ts";
 import { createSubscriptions, type Subscriber } from "./subscriptions.ts";
 import { checkVapid, vapidKeyOf } from "./vapid.ts";
-
-export interface WebPushOptions {
-  /** Milliseconds since 1970, for the age of VAPID tokens. */
-  readonly now?: () => number;
-  /** Speaks only HTTP/1.1, as a UnifiedPush server may. Default: also HTTP/2. */
-  readonly http1Only?: boolean;
-  /** Keeps the subscriptions, so that they survive a restart. Default: none. */
-  readonly subscriptionsFile?: string | undefined;
-}
 
 export type WebPushSimulator = Awaited<ReturnType<typeof startWebPush>>;
 

@@ -10,8 +10,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { callH1, callH2, type HttpParts } from "../../test/https-client.ts";
 import { encrypt as encryptFor, newVapidKeys } from "../../test/webpush-sender.ts";
 import { knownAnswers } from "../script/known-answers.ts";
-import { type Simulators, startSimulators } from "../start-simulators.ts";
-import type { WebPushSubscription } from "./subscriptions.ts";
+import { startSimulators } from "../start-simulators.ts";
+import type { Simulators, WebPushSubscription } from "../types.ts";
 
 let simulators: Simulators;
 let subscription: WebPushSubscription;

@@ -1,14 +1,7 @@
 import { createECDH, ECDH, randomBytes } from "node:crypto";
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { z } from "zod";
-
-/** The result of a browser's `PushSubscription.toJSON()`. */
-export interface WebPushSubscription {
-  readonly endpoint: string;
-  readonly expirationTime: null;
-  /** Base64url: the browser's public key, and its shared secret with the app's server. */
-  readonly keys: { readonly p256dh: string; readonly auth: string };
-}
+import type { WebPushSubscription } from "../types.ts";
 
 /** A browser's side of a subscription. */
 export interface Subscriber {

@@ -1,7 +1,7 @@
 import { createECDH, createPrivateKey, randomBytes } from "node:crypto";
 import type { WebPushKeys } from "@herald/contracts";
 import { webPushMaxBytes } from "@herald/payload";
-import { decryptWebPush } from "@herald/simulators";
+import { decryptPush } from "@herald/simulators/decrypt";
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { encodeAes128gcm, encryptPush, newSenderKeys, type SenderKeys } from "./encryption.ts";
@@ -54,7 +54,7 @@ describe("a body", () => {
     await fc.assert(
       fc.asyncProperty(lists, async (list) => {
         const bodies = await Promise.all(list.map((text) => encrypted(text, browser.keys, sender)));
-        expect(bodies.map((body) => decryptWebPush(body, browser))).toEqual(list);
+        expect(bodies.map((body) => decryptPush(body, browser))).toEqual(list);
       }),
       { numRuns: 4, examples: [[limits]] },
     );
@@ -72,7 +72,7 @@ describe("a body", () => {
     await Promise.all(
       pairs.map(async ({ from, to }) => {
         expect(from.point).toHaveLength(65);
-        expect(decryptWebPush(await encrypted("hello", to.keys, from), to)).toBe("hello");
+        expect(decryptPush(await encrypted("hello", to.keys, from), to)).toBe("hello");
       }),
     );
   });
@@ -86,8 +86,8 @@ describe("a body", () => {
 
   it("cannot be decrypted by another browser", async () => {
     const body = await encrypted("hello", browser.keys, sender);
-    expect(() => decryptWebPush(body, subscribe())).toThrow("does not decrypt");
-    expect(() => decryptWebPush(body, { ...browser, auth: randomBytes(16) })).toThrow("does not decrypt");
+    expect(() => decryptPush(body, subscribe())).toThrow("does not decrypt");
+    expect(() => decryptPush(body, { ...browser, auth: randomBytes(16) })).toThrow("does not decrypt");
   });
 });
 
