@@ -11,14 +11,14 @@ const Since = z.union(
 );
 
 /** As in the query of `GET /pushes`. */
-export const PushFilter = z.strictObject({
+export const PushQuery = z.strictObject({
   provider: z.enum(providers).optional(),
   token: z.string().optional(),
   status: z.coerce.number().int().optional(),
   /** A number is a cursor: pushes with a greater `seq`. A date: pushes answered at that time or later. */
   since: Since.optional(),
 });
-type PushFilter = z.infer<typeof PushFilter>;
+type PushQuery = z.infer<typeof PushQuery>;
 
 /** Keeps headers as text: node's header objects need three times the memory, and more garbage collection. */
 interface Kept extends Omit<PushAttempt, "headers"> {
@@ -104,7 +104,7 @@ export function createPushLog({ record, keep }: PushLogOptions) {
     },
 
     /** Oldest first, without pushes that arrive while the caller reads. */
-    *pushes({ provider, token, status, since }: PushFilter = {}): Generator<Push> {
+    *pushes({ provider, token, status, since }: PushQuery = {}): Generator<Push> {
       for (const entry of kept.slice()) {
         if (provider !== undefined && entry.provider !== provider) continue;
         if (token !== undefined && entry.token !== token) continue;

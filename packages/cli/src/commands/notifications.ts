@@ -14,7 +14,7 @@ import { columnsFor, fields } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { formatNumber, show } from "../terminal/text.ts";
 import { addExport, deliveryStatus, notificationFilters } from "./exports.ts";
-import { readRecipients, uploadWords } from "./send-recipients.ts";
+import { readUploaded, uploadWords } from "./send-recipients.ts";
 import { changeOfTime, type SendTime, sendTimeOptions } from "./send-time.ts";
 
 /** Devices by reason, in words; undefined: none. */
@@ -124,7 +124,7 @@ export const addNotifications = (group: Command, add: Add) => {
     group,
     "recipients <id>",
     "Show how far its file of recipients is, and the first lines that were refused or have no device",
-    async ({ herald, result }, [id = ""]) => result(await readRecipients(herald(), id), uploadWords),
+    async ({ herald, result }, [id = ""]) => result(await readUploaded(herald(), id), uploadWords),
   );
   add(
     group,

@@ -13,7 +13,7 @@ type Parts = Pick<Context, "terminal" | "signal">;
 type Calls = Pick<Herald, "notifications">;
 
 /** The counts of the recipients of a notification, and the first lines that were refused or have no device. */
-export const readRecipients = async ({ notifications }: Calls, id: string, found?: Recipients): Promise<Uploaded> => {
+export const readUploaded = async ({ notifications }: Calls, id: string, found?: Recipients): Promise<Uploaded> => {
   const stored = found ?? (await notifications.recipients(id));
   const some = stored.refused + stored.unmatched > 0;
   const page = some && (await notifications.recipientErrors(id, { perPage: shownErrors }).page());
@@ -34,7 +34,7 @@ export const uploadRecipients = async (
     contentType: contentTypeOf(file),
   });
   terminal.progress();
-  return readRecipients(herald, id, stored);
+  return readUploaded(herald, id, stored);
 };
 
 /**

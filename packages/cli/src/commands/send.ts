@@ -10,13 +10,7 @@ import { formatNumber, toJson } from "../terminal/text.ts";
 import { openFile } from "./import-devices.ts";
 import { inWords, reasons } from "./notifications.ts";
 import { parseShare } from "./projects.ts";
-import {
-  readRecipients,
-  rehearsalWords,
-  rehearseRecipients,
-  uploadRecipients,
-  uploadWords,
-} from "./send-recipients.ts";
+import { readUploaded, rehearsalWords, rehearseRecipients, uploadRecipients, uploadWords } from "./send-recipients.ts";
 import { type SendTime, sendTimeOptions } from "./send-time.ts";
 
 type Options = SendTime & {
@@ -277,7 +271,7 @@ export const addSend = (program: Command, add: Add) =>
         maxPollMs: watchMs,
         onChange: (now) => terminal.progress(progressLine(now, terminal.width)),
       });
-      const list = file === undefined ? undefined : await readRecipients(herald, sent.id);
+      const list = file === undefined ? undefined : await readUploaded(herald, sent.id);
       await result(list === undefined ? final : { ...final, recipients: list }, () =>
         [inWords(final, terminal), ...(list === undefined ? [] : [uploadWords(list)])].join("\n"),
       );

@@ -10,7 +10,7 @@ import type { ApnsSimulator } from "../apns/server.ts";
 import type { Deps } from "../deps.ts";
 import type { FcmSimulator } from "../fcm/server.ts";
 import { foreignSite } from "../foreign-site.ts";
-import { PushFilter } from "../push-log.ts";
+import { PushQuery } from "../push-log.ts";
 import { InvalidScript, schemaProblems } from "../script/rule.ts";
 import type { WebPushSimulator } from "../webpush/server.ts";
 import { SubscribeOptions } from "../webpush/subscriptions.ts";
@@ -74,7 +74,7 @@ export async function startControl(
   app.get("/events", (request, response) => streamPushes(log, request, response));
 
   app.get("/pushes", async (request, response) => {
-    const pushes = log.pushes(PushFilter.parse(request.query));
+    const pushes = log.pushes(PushQuery.parse(request.query));
     await writePushes(response, pushes, { next: log.cursor(), dropped: log.dropped() });
   });
   app.delete("/pushes", (_request, response) => {
