@@ -9,7 +9,7 @@ import { expect } from "vitest";
 import { runHttpFile } from "./harness/http-file.ts";
 import { quickCommandLine } from "./harness/quick-command-line.ts";
 import { test } from "./harness/shared-system.ts";
-import { shellBlocks } from "./harness/shell-blocks.ts";
+import { codeBlocks, shellBlocks } from "./harness/shell-blocks.ts";
 import { logOnFailure, type System } from "./harness/system.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -202,6 +202,57 @@ test("the page on kinds works as written: what a person switched off is skipped,
   expect(said.stdout).toMatch(/^delayed until \S+T08:00:00\.000Z: 1 quiet-hours$/m);
   expect(await skipsOf({ kind: "security" })).toEqual({});
   expect(await skipsOf({ kind: "tips", silent: true, title: undefined, data: { tip: "1" } })).toEqual({});
+});
+
+test("the page on push types works as written: a call reaches the token that its app stored", async () => {
+  const { token, register } = await system.project("Calls");
+  const phone = await system.simulators.phone("com.example.e2e", { controls: ["garage-door"] });
+  const { device, credential = "" } = await register({ token: phone.alert ?? "", user_id: "u_8412" });
+  const env = { gateway: system.gateway, device: device.id, credential, voip_token: phone.voip ?? "" };
+  await runPage("push-types.md", ["Register the token"], env);
+  const control = { token: { token: phone["controls/garage-door"] } };
+  const stored = await request(system.gateway, `PUT /api/v1/devices/${device.id}/tokens/controls/garage-door`, {
+    token: credential,
+    body: control,
+  });
+  expectStatus(stored, 204);
+  await runPage("push-types.md", ["Send"], { HERALD_URL: system.gateway, HERALD_TOKEN: token });
+  for (const [name, fields] of Object.entries({
+    voip: { data: { call: "17", caller: "Ada" } },
+    "controls/garage-door": {},
+  }))
+    await eventually(async () => {
+      const [push] = await system.simulators.pushes({ token: phone[name] ?? "-" });
+      expect(push).toMatchObject({ status: 200, payload: fields });
+    });
+});
+
+test("the page on local time changes the time zone of a project as written", async () => {
+  const { id } = await system.project("Zones");
+  const env = { HERALD_URL: system.gateway, HERALD_ADMIN_TOKEN: system.adminToken, HERALD_PROJECT: id };
+  await runPage("send-at-local-time.md", ["Give devices their time zone"], env);
+  const { body } = await system.admin(`GET /projects/${id}`);
+  expect(body.data.default_time_zone).toBe("Europe/Berlin");
+});
+
+test("the page on exports works as written, by command and by program", async () => {
+  const project = await system.project("Exported");
+  const { device } = await project.register({ platform: "ios", topics: ["news"] });
+  const made = await system.admin(`POST /projects/${project.id}/tokens`, {
+    body: { token: { name: "export", scopes: ["read", "export"] } },
+  });
+  const { token } = expectStatus(made, 201).body;
+  const env = { HERALD_URL: system.gateway, HERALD_TOKEN: token };
+  const { file } = await runPage("export-data.md", ["From the command line"], env);
+  expect(JSON.parse(await file("devices.ndjson"))).toMatchObject({ id: device.id });
+  expect(await file("failed.csv")).toMatch(/^id,notification_id,/);
+  const page = await readFile(join(root, "docs/how-to/export-data.md"), "utf8");
+  const known = `import { Herald } from "@herald/client";\nconst herald = new Herald(${JSON.stringify({ url: system.gateway, token })});\n`;
+  const folder = await mkdtemp(join(system.folder, "page-"));
+  await symlink(join(root, "node_modules"), join(folder, "node_modules"));
+  await writeFile(join(folder, "export.mts"), known + codeBlocks(page, "From a program", "ts").join(""));
+  const { stdout } = await run(process.execPath, ["--conditions=@herald/source", "export.mts"], { cwd: folder });
+  expect(stdout).toContain(device.id);
 });
 
 test("the page on campaigns works as written", async () => {

@@ -83,7 +83,7 @@ test("the page about exports works as written", async () => {
 test("the page about leaving works as written: the file has what a sender needs", async () => {
   const project = await withHistory();
   const token = await exportToken(project);
-  const file = await runPage("leave-herald.md", ["Take your devices", "Take your history"], {
+  const file = await runPage("leave-herald.md", ["Take your devices", "Take your history", "Delete the project"], {
     gateway: system.gateway,
     project: project.id,
     token,

@@ -190,6 +190,9 @@ test("npm start prints little before its summary; the tutorial works twice as wr
   expect(shown).toHaveLength(4);
   expect(printed.split("\n").map(plain)).toEqual(expect.arrayContaining(shown.map(plain)));
   const checked = (await run("sh", ["-e", "-c", shellBlocks(readme, "Start").join("\n")], options)).stdout;
+  const ofCli = shellBlocks(await readFile(join(root, "packages/cli/README.md"), "utf8"), "First push");
+  expect(ofCli).toHaveLength(1);
+  await run("sh", ["-e", "-c", ofCli.join("\n")], options);
   expect(checked).toMatch(/^All is well\.$[\s\S]*^status +completed$/m);
   const [program = ""] = codeBlocks(readme, "Send from TypeScript", "ts");
   const known = `const url = ${JSON.stringify(local.gateway)}, token = ${JSON.stringify(local.project.token)};\n`;

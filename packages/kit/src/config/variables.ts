@@ -163,6 +163,8 @@ const quantity =
       const name = inWords.find((one) => value % (units[one.toLowerCase()] ?? 1) === 0) ?? "";
       return `${value / (units[name.toLowerCase()] ?? 1)}${name}`;
     };
+    const usual = parseQuantity(words.example, units);
+    const example = usual >= min && usual <= max ? words.example : shown(usual < min ? min : max);
     const range = [
       ...(min > 0 ? [` of at least ${shown(min)}`] : []),
       ...(max < Number.MAX_SAFE_INTEGER ? [`${min > 0 ? " and" : " of"} at most ${shown(max)}`] : []),
@@ -172,7 +174,7 @@ const quantity =
         const value = parseQuantity(text, units);
         return value >= min && value <= max ? value : undefined;
       }, `is not a ${what} in the range`),
-      { accepts: `a ${what}${range}: a number with ${words.units}`, example: words.example },
+      { accepts: `a ${what}${range}: a number with ${words.units}`, example },
     );
   };
 

@@ -6,7 +6,7 @@ import { createStores } from "../stores/create-stores.ts";
 import { rebuildStatistics } from "./rebuild-statistics.ts";
 
 /**
- * Rebuilds the statistics: `npm run rebuild -w services/analytics`, or `node dist/rebuild/main.js` in the image. Needs only the database;
+ * Rebuilds the statistics: `npm run rebuild -w services/analytics`, or `node app/dist/rebuild/main.js` in the image. Needs only the database;
  * stop analytics first.
  */
 
