@@ -109,6 +109,8 @@ test("the kit for React Native registers, rotates, logs in and out, subscribes a
   expect(await userOf("u-native")).toMatchObject({ id: device.id, token: second });
   expect(await herald.topics.add("no-such-topic")).toMatchObject({ topics: ["news"], problem: { retry: false } });
   expect(await herald.login("not.a.token")).toMatchObject({ user: "u-native", problem: { status: 403 } });
+  // The app becomes active, and has nothing to send.
+  expect(await herald.settle()).toMatchObject({ problem: { status: 403 } });
 
   const sent = await project.send({ title: "Hello", link_to: "/inbox", targets: ["user:u-native"] });
   await project.final(sent.id);
@@ -134,6 +136,45 @@ test("the kit for React Native registers, rotates, logs in and out, subscribes a
   const again = await userOf("u-native");
   expect(again).toMatchObject({ token: second, topics: ["news"] });
   expect(again.id).not.toBe(device.id);
+  await network.stop();
+});
+
+test("a device of React Native without a user switches a kind off, and nothing is kept while offline", async () => {
+  for (const [name, kind] of Object.entries({ offers: { title: "Offers" }, tips: { title: "Tips" } }))
+    expectStatus(await system.admin(`PUT /projects/${project.id}/kinds/${name}`, { body: { kind } }), 201);
+  const network = await faultyProxy(system.gateway);
+  const herald = phone(network.url).startApp();
+  expect(await herald.preferences.get()).toMatchObject({
+    kinds: [],
+    problem: { slug: "not-registered", retry: false },
+  });
+  expect(await herald.credential()).toBeNull();
+  const { device } = await herald.register(apnsToken());
+  const usual = { title: "Offers", on: true, critical: false, set_by: "default" };
+  expect((await herald.preferences.get()).kinds[0]).toEqual({ kind: "offers", ...usual });
+  await Promise.all([herald.preferences.set({ offers: false }), herald.preferences.set({ tips: false })]);
+  expect((await herald.preferences.get()).kinds.map(({ on, set_by }) => [on, set_by])).toEqual([
+    [false, "device"],
+    [false, "device"],
+  ]);
+  const refused = await herald.preferences.set({ nonsense: false });
+  expect(refused).toMatchObject({ kinds: [], problem: { status: 422, retry: false } });
+  expect(refused.problem?.message).toContain("preferences.kinds.nonsense: the project declares no such kind");
+  const sent = await project.send({ title: "Half price", kind: "offers", targets: [`device:${device}`] });
+  expect(await project.final(sent.id)).toMatchObject({ skips: { muted: 1 } });
+
+  // What the app calls by itself.
+  const authorization = `Bearer ${await herald.credential()}`;
+  const own = await fetch(`${system.gateway}/api/v1/devices/${device}/preferences`, { headers: { authorization } });
+  expect(((await own.json()) as { data: { kinds: unknown[] } }).data.kinds).toHaveLength(2);
+
+  await network.cut();
+  expect(await herald.preferences.set({ offers: true })).toMatchObject({ kinds: [], problem: { slug: "offline" } });
+  await network.heal();
+  expect((await herald.preferences.get()).kinds[0]).toMatchObject({ on: false });
+  // The backend deletes the device: the kit registers it again, and the new one has chosen nothing.
+  await project.call(`DELETE /devices/${device}`);
+  expect((await herald.preferences.get()).kinds[0]).toMatchObject({ on: true });
   await network.stop();
 });
 

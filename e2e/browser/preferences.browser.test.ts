@@ -56,5 +56,14 @@ test("a kind that a person switches off on the site is skipped, and the console 
     expect((await chosen()).find(({ kind }: { kind: string }) => kind === "offers").on).toBe(true),
   );
   expect((await kit.person.send({ title: "Half price", kind: "offers", targets })).pushes).toHaveLength(1);
+
+  // Two switches at once: neither takes the other back.
+  await page.evaluate(
+    `for (const name of ["offers", "order-shipped"]) document.querySelector(\`input[name="\${name}"]\`).click()`,
+  );
+  await eventually(async () => {
+    const off = (await chosen()).filter(({ on }: { on: boolean }) => !on).map(({ kind }: { kind: string }) => kind);
+    expect(off.toSorted()).toEqual(["offers", "order-shipped"]);
+  });
   expect(kit.browser.errors).toEqual([]);
 });

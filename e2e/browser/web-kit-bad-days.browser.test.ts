@@ -89,6 +89,14 @@ test("an expired user token: the device stays, without a user, and a fresh one l
   await page.click("#login");
   const { device } = await reaches(page, { problem: expect.objectContaining({ slug: "user-token-invalid" }) });
   expect(await statusOf(page)).toMatchObject({ subscribed: true, user: null, pending: false });
+  // A pass that has nothing to send, and another tab, keep the refusal.
+  const says = async (event: () => unknown) => {
+    await page.evaluate('document.querySelector("#status").replaceChildren()');
+    await event();
+    await reaches(page, { problem: expect.objectContaining({ slug: "user-token-invalid" }) });
+  };
+  await says(() => page.evaluate('dispatchEvent(new Event("online"))'));
+  await says(() => kit.browser.open());
   await page.unroute("**/session");
   await kit.person.logIn(page, "u-late");
   expect((await statusOf(page)).device).toBe(device);

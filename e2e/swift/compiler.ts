@@ -43,7 +43,7 @@ type Run = (
 
 /** The compiled kit and its tests. */
 export type Swift = {
-  /** Compiles them. Throws the compiler's errors and warnings. */
+  /** Compiles them, and a package that uses the kit. Throws the compiler's errors and warnings. */
   readonly build: () => Promise<void>;
   /** Runs the tests that `build` compiled. Resolves to the exit code and the output. */
   readonly test: (env: Readonly<Record<string, string>>) => ReturnType<Run>;
@@ -75,10 +75,14 @@ const runner =
   };
 
 const buildArgs = ["build", "--build-tests"];
+const consumer = "e2e/swift/consumer";
 
-const compile = async (run: Run, more: readonly string[]): Promise<void> => {
-  const { code, output } = await run([...buildArgs, ...more]);
-  if (code !== 0 || output.includes("warning:")) throw new Error(`swift build ended with ${code}:\n${output}`);
+/** `places` of the kit and of the package that uses it: the options that name them. */
+const compile = async (run: Run, ...places: readonly (readonly string[])[]): Promise<void> => {
+  for (const [index, place] of places.entries()) {
+    const { code, output } = await run([...(index === 0 ? buildArgs : ["build"]), ...place]);
+    if (code !== 0 || output.includes("warning:")) throw new Error(`swift build ended with ${code}:\n${output}`);
+  }
 };
 
 /** The `swift` on PATH if it is new enough, else Debian's if `HERALD_SWIFT=trixie` asks for it. Otherwise the reason why there is none. */
@@ -89,7 +93,10 @@ export async function findSwift(env: NodeJS.ProcessEnv, progress: (line: string)
     const version = /Swift version (\d+\S*)/.exec(stdout)?.[1];
     const run = runner({ command: binary, args: [], env });
     if (Number.parseInt(version ?? "", 10) >= minimumMajor)
-      return { build: () => compile(run, []), test: (own) => run(["test", "--skip-build"], own) };
+      return {
+        build: () => compile(run, [], ["--package-path", join(root, consumer)]),
+        test: (own) => run(["test", "--skip-build"], own),
+      };
   }
   if (env.HERALD_SWIFT !== "trixie")
     return `swift ${minimumMajor} is not on PATH; HERALD_SWIFT=trixie downloads Debian's (540 MB)`;
@@ -135,7 +142,14 @@ async function debianSwift(env: NodeJS.ProcessEnv, progress: (line: string) => v
   return {
     build: async () => {
       built = await provision({ cache, name, progress }, async (building) => {
-        await compile(runWith(building), inRoot);
+        const inConsumer = [
+          "--package-path",
+          `/src/${consumer}`,
+          "--scratch-path",
+          "/built/consumer",
+          "--disable-sandbox",
+        ];
+        await compile(runWith(building), inRoot, inConsumer);
         await removeOldBuilds(cache);
       });
       await utimes(built, new Date(), new Date());
@@ -145,7 +159,7 @@ async function debianSwift(env: NodeJS.ProcessEnv, progress: (line: string) => v
 }
 
 /** What is compiled depends on these files of the repository, and on the compiler. */
-const sources = ["Package.swift", "kits/swift", "examples/swift"];
+const sources = ["Package.swift", "kits/swift", "examples/swift", consumer];
 
 const hashOfSources = async (toolchain: string): Promise<string> => {
   const listed = await runCommand("git", ["ls-files", "--cached", "--others", "--exclude-standard", ...sources], {

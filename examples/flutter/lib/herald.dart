@@ -70,6 +70,14 @@ class Herald {
     });
   }
 
+  /// The device's id, and the credential that it sends as `Bearer`, for calls of the app's own. Null until Herald has registered it.
+  Future<({String device, String credential})?> credential() async {
+    await _last;
+    final state = jsonDecode(await store.read() ?? '{}') as Map<String, dynamic>;
+    final device = state['device'] as String?, credential = state['credential'] as String?;
+    return device == null || credential == null ? null : (device: device, credential: credential);
+  }
+
   /// Sends pending changes to Herald.
   Future<void> settle() => _run((_) {});
 

@@ -11,6 +11,15 @@ export type Problem = {
   readonly retryAfterMs: number;
 };
 
+/** A problem of the kit's own. It is retried unless it has the status of a refusal. */
+export const ownProblem = (slug: string, message: string, status = 0): Problem => ({
+  slug,
+  message,
+  retry: status === 0,
+  status,
+  retryAfterMs: 0,
+});
+
 const timeoutMs = 20_000;
 const maxRetryAfterMs = 86_400_000;
 
@@ -56,7 +65,7 @@ export const callHerald = async <Answer>(
     });
     text = await response.text();
   } catch (error) {
-    throw { slug: "offline", message: String(error), retry: true, status: 0, retryAfterMs: 0 } satisfies Problem;
+    throw ownProblem("offline", String(error));
   } finally {
     clearTimeout(timer);
   }

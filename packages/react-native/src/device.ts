@@ -1,4 +1,5 @@
-import { callHerald, type Problem } from "./call.ts";
+import { callHerald, ownProblem, type Problem } from "./call.ts";
+import { choose } from "./preferences.ts";
 import {
   type DeviceReport,
   type DeviceSecrets,
@@ -10,7 +11,7 @@ import {
   type Store,
   withReport,
 } from "./state.ts";
-import type { Herald, PushPayload, PushStatus } from "./types.ts";
+import type { Herald, KindChoices, PushPayload, PushStatus } from "./types.ts";
 
 export type DeviceOptions = {
   readonly gateway: string;
@@ -39,7 +40,7 @@ const isUnknownDevice = ({ status, slug }: Problem): boolean => status === 401 |
 const asProblem = (error: unknown): Problem =>
   typeof error === "object" && error !== null && "slug" in error
     ? (error as Problem)
-    : { slug: "failed", message: String(error), retry: true, status: 0, retryAfterMs: 0 };
+    : ownProblem("failed", String(error));
 
 /** A device at Herald, by HTTP. Every call stores what is wanted, and then sends it. One call runs at a time. */
 export const createDevice = (options: DeviceOptions): Herald => {
@@ -50,6 +51,8 @@ export const createDevice = (options: DeviceOptions): Herald => {
   let loading: Promise<void> | undefined;
   let last: Promise<unknown> = Promise.resolve();
   let problem: Problem | null = null;
+  /** Whether the present pass has called Herald. */
+  let called = false;
   /** User tokens are never stored. */
   let userToken: string | undefined;
   let lastUserToken: string | undefined;
@@ -67,8 +70,12 @@ export const createDevice = (options: DeviceOptions): Herald => {
     secrets = next;
     await secretStore.set(JSON.stringify(next));
   };
+  const call = <Answer>(route: string, body?: unknown, credential?: string) => {
+    called = true;
+    return callHerald<Answer>(gateway, route, body, credential);
+  };
   const asDevice = <Answer>(method: string, path: string, body?: unknown) =>
-    callHerald<Answer>(gateway, `${method} devices/${secrets.device}${path}`, body, secrets.credential);
+    call<Answer>(`${method} devices/${secrets.device}${path}`, body, secrets.credential);
 
   /** False if Herald refuses the change, as it would refuse a retry. */
   const attempt = async (work: () => Promise<unknown>): Promise<boolean> => {
@@ -90,7 +97,7 @@ export const createDevice = (options: DeviceOptions): Herald => {
       const body = { project_id: report.project, token, ...(ago > 0 && { ago }), ...(button && { button }) };
       // A report needs no credential, so a refusal says nothing about the device.
       if (ago * 1_000 < reportAgeMs)
-        await callHerald(gateway, `PUT notifications/${notification}/${kind}`, body).catch((error) => {
+        await call(`PUT notifications/${notification}/${kind}`, body).catch((error) => {
           problem = asProblem(error);
           if (problem.retry) throw problem;
         });
@@ -113,14 +120,14 @@ export const createDevice = (options: DeviceOptions): Herald => {
       ...data,
     };
     type Answer = { data: { id: string }; credential?: string };
-    const answer = await callHerald<Answer>(gateway, "PUT identification", body, secrets.credential);
+    const answer = await call<Answer>("PUT identification", body, secrets.credential);
     const device = answer.data.id;
     const isSame = device === secrets.device;
     const credential = answer.credential ?? (isSame ? secrets.credential : undefined);
     if (!credential) {
       const message = "The push token is registered and its credential is lost: register another push token";
       options.replacePushToken?.();
-      throw { slug: "credential-lost", message, retry: false, status: 409, retryAfterMs: 0 } satisfies Problem;
+      throw ownProblem("credential-lost", message, 409);
     }
     await saveSecrets({ device, credential });
     // A new device has no user and no topics yet.
@@ -175,20 +182,35 @@ export const createDevice = (options: DeviceOptions): Herald => {
     timer = setTimeout(settle, ms + Math.random() * longestRetryMs(state.failures));
   };
 
-  const settleOnce = async () => {
-    const blockedMs = state.blockedUntil - now();
+  /** Milliseconds that Herald asked to wait; 0 if the kit may call. */
+  const blockedMs = (): number => {
+    const left = state.blockedUntil - now();
     // A time further away comes from a clock that was changed.
-    if (blockedMs > 0 && blockedMs <= maxBlockedMs) {
-      settleIn(blockedMs);
+    return left > 0 && left <= maxBlockedMs ? left : 0;
+  };
+
+  /** If Herald no longer knows the device, registers it as a new one and does the work again. */
+  const asKnownDevice = <Value>(work: () => Promise<Value>): Promise<Value> =>
+    work().catch(async (error) => {
+      if (!isUnknownDevice(asProblem(error))) throw error;
+      await saveSecrets({});
+      await sendAll();
+      return work();
+    });
+
+  const settleOnce = async () => {
+    const blocked = blockedMs();
+    if (blocked > 0) {
+      settleIn(blocked);
       return;
     }
+    // A pass without a call keeps the refusal: the app may have become active since.
+    const refused = problem?.retry === false ? problem : null;
     problem = null;
+    called = false;
     try {
-      await sendAll().catch(async (error) => {
-        if (!isUnknownDevice(asProblem(error))) throw error;
-        await saveSecrets({});
-        await sendAll();
-      });
+      await asKnownDevice(sendAll);
+      if (!called) problem = refused;
       if (state.failures > 0) await save({ failures: 0, blockedUntil: 0 });
     } catch (error) {
       problem = asProblem(error);
@@ -215,11 +237,37 @@ export const createDevice = (options: DeviceOptions): Herald => {
     };
   };
 
+  /** What is pending goes first, such as the registration. */
+  const choices = (changed: Readonly<Record<string, boolean>>): Promise<KindChoices> => {
+    void settle();
+    const work = last.then(async (): Promise<KindChoices> => {
+      try {
+        const blocked = blockedMs();
+        if (blocked > 0)
+          throw ownProblem("retry-later", `Herald asked to wait: try again in ${Math.ceil(blocked / 1_000)} s`);
+        return {
+          kinds: await asKnownDevice(() => choose(secrets.credential ? asDevice : undefined, changed)),
+          problem: null,
+        };
+      } catch (error) {
+        const { retryAfterMs, ...found } = asProblem(error);
+        if (retryAfterMs > 0) await save({ blockedUntil: now() + retryAfterMs }).catch(() => undefined);
+        return { kinds: [], problem: found };
+      }
+    });
+    last = work;
+    return work;
+  };
+
+  const loaded = (): Promise<void> => {
+    loading ??= load();
+    return loading;
+  };
+
   const run = (change: (state: KitState) => Partial<KitState>): Promise<PushStatus> => {
     const work = last.then(async () => {
       try {
-        loading ??= load();
-        await loading;
+        await loaded();
         const changed = change(state);
         if (Object.keys(changed).length > 0) await save(changed);
         await settleOnce();
@@ -261,6 +309,8 @@ export const createDevice = (options: DeviceOptions): Herald => {
         return { loggingOut: secrets.device !== undefined, user: undefined };
       }),
     topics: { add: (name) => changeTopic(name, "add"), remove: (name) => changeTopic(name, "remove") },
+    preferences: { get: () => choices({}), set: choices },
+    credential: () => loaded().then(() => secrets.credential ?? null),
     received: (push) => report("received", push),
     dismissed: (push) => report("dismissed", push),
     open: (push, button) => report("open", push, button),

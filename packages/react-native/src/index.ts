@@ -9,7 +9,7 @@ import { responseOf } from "./response.ts";
 import type { Herald, PushStatus } from "./types.ts";
 
 export type { Problem } from "./call.ts";
-export type { Herald, PushPayload, PushStatus } from "./types.ts";
+export type { Herald, KindChoice, KindChoices, PushPayload, PushStatus } from "./types.ts";
 
 export type HeraldOptions = {
   /** The gateway's address and the project's id, as in the config plugin: Android reads them from there. */

@@ -1,4 +1,4 @@
-import type { Herald, PushPayload, PushStatus } from "./types.ts";
+import type { Herald, KindChoices, PushPayload, PushStatus } from "./types.ts";
 
 /** The native module of Android, on the kit for Android. Its calls return the status after they are stored and sent, or failed. */
 export type NativeHerald = {
@@ -8,6 +8,9 @@ export type NativeHerald = {
   readonly logout: () => Promise<PushStatus>;
   readonly addTopic: (name: string) => Promise<PushStatus>;
   readonly removeTopic: (name: string) => Promise<PushStatus>;
+  /** No kinds: changes nothing. */
+  readonly preferences: (kinds: Readonly<Record<string, boolean>>) => Promise<KindChoices>;
+  readonly credential: () => Promise<string | null>;
   readonly report: (kind: string, push: Readonly<Record<string, string>>, button: string | null) => Promise<PushStatus>;
   readonly settle: () => Promise<PushStatus>;
   /** The link of the notification that started the app; null without one. */
@@ -23,6 +26,8 @@ export const onAndroid = (native: NativeHerald): Herald => ({
   login: native.login,
   logout: native.logout,
   topics: { add: native.addTopic, remove: native.removeTopic },
+  preferences: { get: () => native.preferences({}), set: native.preferences },
+  credential: native.credential,
   received: (push) => native.report("received", texts(push), null),
   dismissed: (push) => native.report("dismissed", texts(push), null),
   open: (push, button) => native.report("open", texts(push), button ?? null),

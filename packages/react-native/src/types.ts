@@ -13,6 +13,21 @@ export type PushStatus = {
   readonly problem: Omit<Problem, "retryAfterMs"> | null;
 };
 
+/** A kind of notifications that the project has declared, and whether the device gets it. */
+export type KindChoice = {
+  readonly kind: string;
+  /** What people read beside its switch. */
+  readonly title: string;
+  readonly on: boolean;
+  /** It cannot be switched off. */
+  readonly critical: boolean;
+  /** Whose choice `on` is: `device`, `user` or `default`. */
+  readonly set_by: string;
+};
+
+/** No kinds beside a problem. */
+export type KindChoices = { readonly kinds: readonly KindChoice[]; readonly problem: PushStatus["problem"] };
+
 /** The fields of a push that the app's code gets: `userInfo` on iOS, the message's data on Android. */
 export type PushPayload = Readonly<Record<string, unknown>>;
 
@@ -27,6 +42,17 @@ export type Herald = {
     readonly add: (name: string) => Promise<PushStatus>;
     readonly remove: (name: string) => Promise<PushStatus>;
   };
+  /** Which kinds of notifications the device gets. Nothing is kept while Herald cannot be reached: `problem` says so. */
+  readonly preferences: {
+    readonly get: () => Promise<KindChoices>;
+    /** Switches kinds on or off, such as `{ offers: false }`; the others stay. */
+    readonly set: (kinds: Readonly<Record<string, boolean>>) => Promise<KindChoices>;
+  };
+  /**
+   * Authorizes calls of this device at Herald's API, as `Bearer`: keep it on the phone, because who has it acts for the device. Null until
+   * Herald has registered the device.
+   */
+  readonly credential: () => Promise<string | null>;
   /** Reports. The kit makes those of the notifications that it shows. */
   readonly received: (push: PushPayload) => Promise<PushStatus>;
   readonly dismissed: (push: PushPayload) => Promise<PushStatus>;

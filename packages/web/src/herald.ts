@@ -97,6 +97,8 @@ export const createHerald = (options: HeraldOptions): Herald => {
   let retry: ReturnType<typeof setTimeout> | undefined;
   /** Attempts of this page since the last one that Herald answered. */
   let failures = 0;
+  /** Of the last call of this page. */
+  let problem: CallProblem | null = null;
 
   const load = async (): Promise<State> => {
     const stored = await readState();
@@ -109,7 +111,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
     return stored?.project === project ? { ...stored, ...own } : own;
   };
 
-  const statusOf = (state: State | undefined, problem: CallProblem | null): PushStatus => {
+  const statusOf = (state: State | undefined, found = problem): PushStatus => {
     const permission = browserPermission();
     const { device, user, topics = {} } = state ?? {};
     return {
@@ -119,7 +121,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
       user: (device && user) ?? null,
       topics: Object.keys(topics).filter((name) => topics[name] === "subscribed"),
       pending: state !== undefined && isPending(state, permission),
-      problem,
+      problem: found,
     };
   };
 
@@ -143,7 +145,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
 
   /** Stores the changed state, then sends it to Herald. `force`: registers the device even if nothing has changed. */
   const run = (change: (state: State) => State | Promise<State>, force = false): Promise<PushStatus> => {
-    if (!isSupported()) return Promise.resolve(emit(statusOf(undefined, null)));
+    if (!isSupported()) return Promise.resolve(emit(statusOf(undefined)));
     let isStored = false;
     const settled = exclusively(async () => {
       const before = await load();
@@ -153,20 +155,23 @@ export const createHerald = (options: HeraldOptions): Herald => {
         if (before.loggingOut) await unmarkLoggedOut();
         return await settle(wanted, { worker, force, lastToken });
       } catch (error) {
-        return { state: before, problem: problemOf(error) };
+        return { state: before, problem: problemOf(error), called: true };
       }
     });
-    const finish = async ({ state, problem }: { state?: State; problem: CallProblem | null }) => {
+    type Settled = { readonly state?: State; readonly problem: CallProblem | null; readonly called: boolean };
+    const finish = async ({ state, problem: found, called }: Settled) => {
       // What fails stays stored.
-      const failed = problem?.retry ? problem : ((await sendReports().catch(problemOf)) ?? problem);
+      const failed = found?.retry ? found : ((await sendReports().catch(problemOf)) ?? found);
       retryLater(failed, isStored ? start : () => run(change, force));
       others?.postMessage("changed");
+      // Nothing was sent, so what Herald refused last is still true, and this page may not have shown it yet.
+      if (failed || called || problem?.retry) problem = failed;
       // Another tab may have changed it since.
-      return emit(statusOf((await known()) ?? state, failed));
+      return emit(statusOf((await known()) ?? state));
     };
-    const finished = settled.catch((error: unknown) => ({ problem: problemOf(error) })).then(finish);
+    const finished = settled.catch((error: unknown) => ({ problem: problemOf(error), called: true })).then(finish);
     // It goes on, and `onChange` gets its end.
-    return timely(finished, "busy", undefined, busyMs).catch(async (problem) => emit(statusOf(await known(), problem)));
+    return timely(finished, "busy", undefined, busyMs).catch(async (busy) => emit(statusOf(await known(), busy)));
   };
 
   const start = async () => {
@@ -192,7 +197,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
     );
 
   if (others) {
-    others.onmessage = async () => emit(statusOf(await known(), null));
+    others.onmessage = async () => emit(statusOf(await known()));
     addEventListener("online", () => void start());
     navigator.serviceWorker.addEventListener("message", ({ data }) => {
       if (data?.herald === "push") onPush?.(data.payload);

@@ -1,6 +1,6 @@
 import { call } from "./call.ts";
 import { type CallProblem, ownProblem, problemOf } from "./problem.ts";
-import { readState } from "./state.ts";
+import { exclusively, readState } from "./state.ts";
 import type { PreferencesAnswer } from "./wire.ts";
 
 /** A kind of notifications that the project has declared. */
@@ -28,10 +28,12 @@ const ask = async (body?: object): Promise<PreferencesAnswer> => {
 
 export const getPreferences = (): Promise<KindChoices> => answered(() => ask());
 
-/** Changes some choices of the device; the others stay. */
+/** Changes some choices of the device; the others stay, also those that another tab or call is changing. */
 export const setPreferences = (kinds: Readonly<Record<string, boolean>>): Promise<KindChoices> =>
-  answered(async () => {
-    const { data } = await ask();
-    const own = data.kinds.filter(({ set_by }) => set_by === "device").map(({ kind, on }) => [kind, on]);
-    return ask({ preferences: { kinds: { ...Object.fromEntries(own), ...kinds } } });
-  });
+  answered(() =>
+    exclusively(async () => {
+      const { data } = await ask();
+      const own = data.kinds.filter(({ set_by }) => set_by === "device").map(({ kind, on }) => [kind, on]);
+      return ask({ preferences: { kinds: { ...Object.fromEntries(own), ...kinds } } });
+    }),
+  );

@@ -31,13 +31,15 @@ type Deps = { readonly worker: string; readonly force: boolean; readonly lastTok
 /**
  * Sends all pending changes to Herald, and stores the state after each. A refused change is dropped, so that it does not block the
  * others. If Herald is unreachable, the remaining changes stay pending. Errors are returned as `problem`, also those of the browser.
+ * `called`: whether Herald was called at all.
  */
 export const settle = async (
   before: State,
   { worker, force, lastToken }: Deps,
-): Promise<{ readonly state: State; readonly problem: CallProblem | null }> => {
+): Promise<{ readonly state: State; readonly problem: CallProblem | null; readonly called: boolean }> => {
   let state = before;
   let problem: CallProblem | null = null;
+  let called = false;
   const store = async (change: Partial<State>): Promise<void> => {
     state = await writeState({ ...state, ...change });
   };
@@ -52,8 +54,10 @@ export const settle = async (
       await store(otherwise);
     }
   };
-  const asDevice = <Answer>(route: string, body?: object): Promise<Answer> =>
-    call(state.gateway, route.replace("{id}", state.device ?? ""), body, state.credential);
+  const asDevice = <Answer>(route: string, body?: object): Promise<Answer> => {
+    called = true;
+    return call(state.gateway, route.replace("{id}", state.device ?? ""), body, state.credential);
+  };
 
   const mustRegister = async (): Promise<boolean> => {
     if (!state.wanted || browserPermission() !== "granted") return false;
@@ -70,6 +74,7 @@ export const settle = async (
 
   const once = async (): Promise<void> => {
     const { leaving } = state;
+    called ||= leaving !== undefined;
     if (leaving)
       await call(state.gateway, `DELETE devices/${leaving.device}`, undefined, leaving.credential)
         .catch((found: CallProblem) => {
@@ -82,6 +87,7 @@ export const settle = async (
     }
     if (await mustRegister()) {
       const { device, user } = state;
+      called = true;
       await store(await register(await activeWorker(worker), state, subscribeOnce));
       // A new device has no user: log the user of this page in again, unless another tab logged them out.
       const isUsers = lastToken !== undefined && user === claimsOf(lastToken)?.sub;
@@ -124,5 +130,5 @@ export const settle = async (
   } catch (error) {
     problem = problemOf(error);
   }
-  return { state, problem };
+  return { state, problem, called };
 };

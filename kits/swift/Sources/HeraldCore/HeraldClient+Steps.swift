@@ -8,6 +8,7 @@ extension HeraldClient {
         var hasForgotten = false
         while let state, let step = state.nextStep(registration, userToken: pendingToken, at: clock.now()) {
             guard state.backoff.maySend(at: clock.now()) else { return state.backoff.remaining(at: clock.now()) }
+            hasCalled = true
             do {
                 try await perform(step, state)
                 update { $0.backoff.succeeded() }

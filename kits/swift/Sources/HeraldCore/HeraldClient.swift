@@ -33,7 +33,13 @@ public actor HeraldClient {
     /// Herald refused to register this device. The next ``register(token:)`` tries again.
     var isRegistrationRefused = false
     var problem: HeraldProblem?
-    private var settling: Task<Void, Never>?
+    /// Whether the pass that runs has called Herald.
+    var hasCalled = false
+    /// A pass that has not begun, and the one that runs.
+    private var queued: Task<Void, Never>?
+    private var running: Task<Void, Never>?
+    /// The last question for preferences.
+    var choosing: Task<HeraldKindChoices, Never>?
     private var timer: Task<Void, Never>?
 
     /// - Parameters:
@@ -66,7 +72,9 @@ public actor HeraldClient {
     /// Takes the credential that your backend got from `POST /devices`, for a device that it imported.
     @discardableResult
     public func adopt(device: String, credential: String) async -> HeraldStatus {
-        await change {
+        // It may have been `no-credential`.
+        problem = nil
+        return await change {
             $0.device = device
             $0.credential = credential
         }
@@ -140,13 +148,13 @@ public actor HeraldClient {
     /// Sends what is pending, unless Herald asked to wait. Call it when the app becomes active.
     @discardableResult
     public func settle() async -> HeraldStatus {
-        if let settling {
-            await settling.value
-        } else {
-            let task = Task { await settleOnce() }
-            settling = task
-            await task.value
+        // The pass that runs may have left behind what this call is for.
+        let pass = queued ?? Task { [running] in
+            await running?.value
+            await settleOnce()
         }
+        queued = pass
+        await pass.value
         return await changed()
     }
 
@@ -207,11 +215,16 @@ public actor HeraldClient {
     }
 
     private func settleOnce() async {
-        defer { settling = nil }
+        running = queued
+        queued = nil
+        // A pass without a call keeps the refusal: an earlier one may have sent what this one is for.
+        let before = problem.flatMap { $0.retry ? nil : $0 }
         problem = nil
+        hasCalled = false
         let again = await sendChanges()
         let sent = await reports.send()
         problem = problem ?? sent.problem
+        if !hasCalled && !sent.hasCalled { problem = problem ?? before }
         guard let delay = [again, sent.again].compactMap({ $0 }).min() else { return }
         timer?.cancel()
         timer = Task { [weak self, clock] in

@@ -11,6 +11,7 @@ public actor ReportSender {
     /// How a round of sending ended.
     struct Outcome: Equatable, Sendable {
         var problem: HeraldProblem?
+        var hasCalled = false
         /// Seconds until the next round; nil: nothing waits.
         var again: TimeInterval?
     }
@@ -48,6 +49,7 @@ public actor ReportSender {
                 outcome.again = round.backoff.remaining(at: clock.now())
                 break
             }
+            outcome.hasCalled = true
             do {
                 let path = ["notifications", report.notification, report.kind.rawValue]
                 try await gateway.call("PUT", path, body: report.body(at: clock.now()))

@@ -227,3 +227,74 @@ func reportsWhatAPersonDid() async {
     #expect(await app.login(userToken: userToken).user == "u-1")
     #expect(phone.store.text.contains("hdc_dev_1"))
 }
+
+@Test func aPassWithoutACallKeepsTheRefusal() async {
+    let phone = Phone()
+    let app = phone.app()
+    await app.register(token: deviceToken)
+    await phone.network.answer { _ in Network.Answer(status: 403, body: #"{"type":"x#user-token-invalid"}"#) }
+    #expect(await app.login(userToken: userToken).problem?.slug == "user-token-invalid")
+    #expect(await app.settle().problem?.slug == "user-token-invalid")
+    await phone.network.answer(accepting)
+    #expect(await app.topics.add("news").problem == nil)
+}
+
+@Test func sendsWhatWasWantedWhileReportsWereSent() async {
+    let phone = Phone()
+    let app = phone.app()
+    await app.register(token: deviceToken)
+    await phone.network.answer { request in
+        // The pass that runs has sent its changes already.
+        if request.url!.path.hasSuffix("open") {
+            Task { await app.topics.add("news") }
+            try await eventually("wants a topic") { await app.state?.topics["news"] == .add }
+        }
+        return Network.Answer()
+    }
+    await app.open(push)
+    #expect(await app.settle().topics == ["news"])
+    #expect(await app.status.pending == false)
+}
+
+@Test func asksForPreferencesOneAfterTheOther() async {
+    let phone = Phone()
+    let app = phone.app()
+    #expect(await app.preferences.get().problem?.slug == "not-registered")
+    #expect(await app.credential == nil)
+    await app.register(token: deviceToken)
+    #expect(await app.credential == "hdc_dev_1")
+    let chosen = Choices()
+    await phone.network.answer { request in
+        if request.httpMethod == "PUT" { await chosen.put(request.httpBody!) }
+        return Network.Answer(status: 200, body: await chosen.answer)
+    }
+    async let one = app.preferences.set(["offers": false])
+    async let other = app.preferences.set(["tips": false])
+    _ = await (one, other)
+    #expect(await app.preferences.get().kinds.allSatisfy { !$0.on && $0.setBy == "device" })
+
+    await phone.network.answer { _ in Network.Answer(status: 503, headers: ["Retry-After": "100"]) }
+    #expect(await app.preferences.get().problem?.status == 503)
+    let calls = await phone.network.calls.count
+    #expect(await app.preferences.get().problem == HeraldProblem(
+        slug: "retry-later", message: "Herald asked to wait: try again in 100 s", retry: true))
+    #expect(await phone.network.calls.count == calls)
+}
+
+/// Two kinds at a Herald, and what a device has chosen.
+private actor Choices {
+    private var chosen: [String: Bool] = [:]
+
+    func put(_ body: Data) {
+        let body = try! JSONDecoder().decode([String: [String: [String: Bool]]].self, from: body)
+        chosen = body["preferences"]!["kinds"]!
+    }
+
+    var answer: String {
+        let kinds = ["offers", "tips"].map { kind in
+            let by = chosen[kind] == nil ? "default" : "device"
+            return #"{"kind":"\#(kind)","title":"Title","on":\#(chosen[kind] ?? true),"critical":false,"set_by":"\#(by)"}"#
+        }
+        return #"{"data":{"kinds":[\#(kinds.joined(separator: ","))]}}"#
+    }
+}

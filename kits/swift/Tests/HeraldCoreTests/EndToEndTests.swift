@@ -146,6 +146,35 @@ struct EndToEnd {
         #expect(after["user_id"] is NSNull && after["topics"] as? [String] == [])
     }
 
+    @Test func aDeviceWithoutAUserSwitchesAKindOff() async throws {
+        let app = phone.app()
+        let device = try #require(await app.register(token: newDeviceToken()).device)
+        let kinds = await app.preferences.get().kinds
+        #expect(kinds.map(\.kind) == ["offers", "security"] && kinds.map(\.critical) == [false, true])
+        #expect(kinds[0].title == "Offers" && kinds[0].on && kinds[0].setBy == "default")
+        #expect(await app.preferences.set(["offers": false]).kinds.first?.on == false)
+        let refused = await app.preferences.set(["security": false, "no-such": true])
+        #expect(refused.problem?.status == 422 && refused.kinds.isEmpty)
+        #expect(refused.problem?.message.contains("preferences.kinds.no-such: the project declares no such kind") == true)
+        #expect(await app.preferences.set([:]).kinds.first?.setBy == "device")
+        await phone.network.goOffline()
+        #expect(await app.preferences.set(["offers": true]).problem?.slug == "offline")
+        #expect(await app.status.pending == false)
+        await phone.network.answer(nil)
+
+        // What the app calls by itself.
+        var request = URLRequest(url: URL(string: "\(system.gateway.absoluteString)/api/v1/devices/\(device)/preferences")!)
+        request.setValue("Bearer \(try #require(await app.credential))", forHTTPHeaderField: "Authorization")
+        let own = try await URLSession.shared.data(for: request).0
+        #expect(String(decoding: own, as: UTF8.self).contains(#""on":false"#))
+
+        // The backend deletes the device: the kit registers it again, and the new one has chosen nothing.
+        try await system.backend("DELETE", "/devices/\(device)")
+        #expect(await app.preferences.get().kinds.first?.on == true)
+        let after = await app.status.device
+        #expect(after != nil && after != device)
+    }
+
     @Test func whatHappensOfflineReachesHeraldLater() async throws {
         let token = newDeviceToken()
         await phone.network.goOffline()

@@ -18,18 +18,6 @@ import kotlin.random.Random
 import org.json.JSONArray
 import org.json.JSONObject
 
-/** What Herald has confirmed of this device. */
-class Status internal constructor(
-    /** The id that Herald gave the device, for the target `device:<id>`. */
-    val device: String?,
-    val user: String?,
-    val topics: Set<String>,
-    /** A change has not reached Herald yet. The kit keeps it and retries. */
-    val pending: Boolean,
-    /** Why the last call failed; null if it succeeded. */
-    val problem: Problem?,
-)
-
 /**
  * This app's device at Herald. Each call stores what is wanted and returns; a thread of the kit then sends it. No call throws: what
  * Herald refused is in [status]. What cannot be sent now is sent when there is a network again, also if the app is not running.
@@ -73,6 +61,12 @@ class Herald internal constructor(private val context: Context, sealer: Sealer, 
             Status(device, user, topics.filterValues { it == "subscribed" }.keys, changes || unregistered || unfinished, problem)
         }
 
+    /**
+     * Authorizes calls of this device at Herald's API, as `Bearer`: keep it on the phone, because who has it acts for the device. Null until
+     * Herald has registered the device. [status] has the device's id.
+     */
+    val credential: String? get() = store.state.credential
+
     /** Called after each attempt to send, on the kit's thread. Returns a function that ends it. */
     fun onChange(listener: (Status) -> Unit): () -> Unit {
         listeners.add(listener)
@@ -109,6 +103,8 @@ class Herald internal constructor(private val context: Context, sealer: Sealer, 
             change { it.copy(topics = it.topics + (name to "remove")) }
         }
     }
+
+    val preferences = Preferences { kinds, done -> settled().thenRunAsync({ done(choices(kinds)) }, sending) }
 
     /**
      * Shows a push that came as data, and reports that it arrived, if Herald asks for it. Waits some seconds, as the platform allows it while
@@ -212,11 +208,10 @@ class Herald internal constructor(private val context: Context, sealer: Sealer, 
     }
 
     private fun sendAll() {
-        val blocked = store.state.blockedUntil - now()
-        // A time further away than Herald may ask for comes from a clock that was changed.
-        if (blocked in 1..MAX_BLOCKED_MS) return SettleJob.schedule(context, blocked)
+        val blocked = blockedMs()
+        if (blocked > 0) return SettleJob.schedule(context, blocked)
         problem = try {
-            Settle(store, registration, users, now).run().also { store.update { it.copy(failures = 0, blockedUntil = 0) } }
+            Settle(store, registration, users, now).run(problem).also { store.update { it.copy(failures = 0, blockedUntil = 0) } }
         } catch (found: Problem) {
             if (found.retry) retryLater(found)
             if (found.slug == "credential-lost") replacePushToken()
@@ -227,6 +222,22 @@ class Herald internal constructor(private val context: Context, sealer: Sealer, 
         problem?.let { Log.w(TAG, "${it.slug}: ${it.message}") }
         val status = status
         for (listener in listeners) listener(status)
+    }
+
+    /** Milliseconds that Herald asked to wait; 0 if the kit may call. */
+    private fun blockedMs(): Long {
+        val left = store.state.blockedUntil - now()
+        // A time further away than Herald may ask for comes from a clock that was changed.
+        return if (left in 1..MAX_BLOCKED_MS) left else 0
+    }
+
+    private fun choices(changed: Map<String, Boolean>): KindChoices = try {
+        val blocked = blockedMs()
+        if (blocked > 0) throw Problem("retry-later", "Herald asked to wait: try again in ${(blocked + 999) / 1000} s", 503)
+        KindChoices(Settle(store, registration, users, now).preferences(changed), null)
+    } catch (found: Problem) {
+        if (found.retryAfterMs > 0) store.update { it.copy(blockedUntil = now() + found.retryAfterMs) }
+        KindChoices(emptyList(), found)
     }
 
     private fun retryLater(problem: Problem) {

@@ -34,18 +34,44 @@ internal class Settle(
     private val now: () -> Long,
 ) {
     private var refused: Problem? = null
+    private var called = false
     private val state get() = store.state
 
-    /** Returns the last refusal, or null. Throws the [Problem] of the first call that must wait. */
-    fun run(): Problem? {
-        try {
-            once()
-        } catch (problem: Problem) {
-            if (!problem.isUnknownDevice) throw problem
-            store.update { it.copy(device = null, credential = null) }
-            once()
+    /**
+     * Returns the last refusal, or null. One from [before] stays if there is nothing to send: an earlier run may have sent what this one was
+     * started for. Throws the [Problem] of the first call that must wait.
+     */
+    fun run(before: Problem?): Problem? {
+        asKnownDevice { once() }
+        return if (called) refused else before?.takeIf { !it.retry }
+    }
+
+    /** Changes these choices of the device, the others stay; returns all. Throws a [Problem]. */
+    fun preferences(changed: Map<String, Boolean>): List<KindChoice> = asKnownDevice {
+        if (state.credential == null) throw Problem("not-registered", "Herald does not know the device yet: wait until the status names it", 409)
+        val kinds = kindsOf(asDevice("GET", "/preferences"))
+        if (changed.isEmpty()) return@asKnownDevice kinds
+        val own = kinds.filter { it.setBy == "device" }.associate { it.kind to it.on }
+        kindsOf(asDevice("PUT", "/preferences", JSONObject().put("preferences", JSONObject().put("kinds", JSONObject(own + changed)))))
+    }
+
+    private fun kindsOf(answer: JSONObject): List<KindChoice> {
+        // A network that asks for a log-in answers with a page of its own.
+        val kinds = answer.optJSONObject("data")?.optJSONArray("kinds") ?: throw Problem("failed", "the answer is not Herald's", 200)
+        return kinds.objects().mapNotNull {
+            val kind = it.text("kind") ?: return@mapNotNull null
+            KindChoice(kind, it.text("title") ?: kind, it.optBoolean("on"), it.optBoolean("critical"), it.text("set_by") ?: "default")
         }
-        return refused
+    }
+
+    /** If Herald no longer knows the device, registers it as a new one and does the work again. */
+    private fun <Result> asKnownDevice(work: () -> Result): Result = try {
+        work()
+    } catch (problem: Problem) {
+        if (!problem.isUnknownDevice) throw problem
+        store.update { it.copy(device = null, credential = null) }
+        once()
+        work()
     }
 
     private fun once() {
@@ -65,7 +91,7 @@ internal class Settle(
             // A report needs no credential, so a refusal says nothing about the device.
             if (age < State.REPORT_AGE_MS) {
                 try {
-                    call(registration.gateway, "PUT", "notifications/${encoded(report.notification)}/${report.kind.path}", body)
+                    send("PUT", "notifications/${encoded(report.notification)}/${report.kind.path}", body)
                 } catch (problem: Problem) {
                     if (problem.retry) throw problem
                     refused = problem
@@ -99,7 +125,7 @@ internal class Settle(
             .put("identifier", before.pushToken)
         // With the credential this keeps the device.
         if (before.registered != null && before.registered != before.pushToken) body.put("previous_identifier", before.registered)
-        val answer = call(registration.gateway, "PUT", "identification", body, before.credential)
+        val answer = send("PUT", "identification", body, before.credential)
         val device = answer.optJSONObject("data")?.text("id")
         val credential = answer.text("credential") ?: before.credential.takeIf { device == before.device }
         if (device == null || credential == null)
@@ -147,7 +173,12 @@ internal class Settle(
     }
 
     private fun asDevice(method: String, path: String, body: JSONObject? = null): JSONObject =
-        call(registration.gateway, method, "devices/${state.device}$path", body, state.credential)
+        send(method, "devices/${state.device}$path", body, state.credential)
+
+    private fun send(method: String, path: String, body: JSONObject?, credential: String? = null): JSONObject {
+        called = true
+        return call(registration.gateway, method, path, body, credential)
+    }
 
     /** False if Herald refuses the change, as it would refuse a retry. */
     private fun attempt(work: () -> Unit): Boolean = try {

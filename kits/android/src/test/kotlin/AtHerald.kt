@@ -38,9 +38,11 @@ abstract class AtHerald {
         if (gateway != "") between.stop()
     }
 
-    protected fun request(method: String, url: String, body: JSONObject? = null): JSONObject {
+    protected fun request(
+        method: String, url: String, body: JSONObject? = null, token: String = System.getenv("HERALD_TEST_TOKEN"),
+    ): JSONObject {
         val request = HttpRequest.newBuilder(URI(url))
-            .header("Authorization", "Bearer ${System.getenv("HERALD_TEST_TOKEN")}")
+            .header("Authorization", "Bearer $token")
             .header("Content-Type", "application/json")
             .method(method, if (body == null) HttpRequest.BodyPublishers.noBody() else HttpRequest.BodyPublishers.ofString(body.toString()))
         val answer = http.send(request.build(), HttpResponse.BodyHandlers.ofString())

@@ -9,6 +9,7 @@ import java.net.http.HttpRequest
 import java.net.http.HttpResponse
 import java.util.concurrent.CopyOnWriteArrayList
 import java.util.concurrent.Executors
+import java.util.concurrent.atomic.AtomicInteger
 
 /** A proxy before the running Herald. It can go offline, and answer in Herald's place. */
 class Between(private val gateway: String) {
@@ -18,6 +19,9 @@ class Between(private val gateway: String) {
     @Volatile var offline = false
     /** Herald gets the requests, and the phone no answers. */
     @Volatile var losesAnswers = false
+    /** Requests without an answer yet. */
+    val waiting: Int get() = begun.get()
+    private val begun = AtomicInteger()
     /** Gets method and path; null: Herald answers. */
     @Volatile var script: (String) -> Answer? = { null }
 
@@ -40,7 +44,12 @@ class Between(private val gateway: String) {
         if (offline) return
         val line = "${exchange.requestMethod} ${exchange.requestURI}"
         requests.add(line)
-        val answer = script(line) ?: forward(exchange)
+        begun.incrementAndGet()
+        val answer = try {
+            script(line) ?: forward(exchange)
+        } finally {
+            begun.decrementAndGet()
+        }
         if (losesAnswers) return
         answer.headers.forEach { (name, value) -> exchange.responseHeaders.set(name, value) }
         val bytes = answer.body.toByteArray()

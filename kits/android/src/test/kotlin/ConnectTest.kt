@@ -1,5 +1,10 @@
 package io.herald
 
+import java.util.concurrent.CompletableFuture
+import java.util.concurrent.CountDownLatch
+import java.util.concurrent.TimeUnit
+import org.json.JSONArray
+import org.json.JSONObject
 import org.junit.After
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
@@ -130,4 +135,64 @@ class ConnectTest : AtHerald() {
         herald.settled().get()
         eventually { assertFalse(herald.status.pending) }
     }
+
+    @Test fun `a pass without a call keeps the refusal of the one before`() {
+        register()
+        val held = CountDownLatch(1)
+        between.script = { null.also { held.await() } }
+        herald.register(pushToken())
+        eventually { assertTrue(between.waiting > 0) }
+        // The pass that registers sends the log-in too, so that the pass of the log-in has nothing to send.
+        herald.login("not.a.token")
+        val ended = herald.settled()
+        held.countDown()
+        ended.get()
+        assertEquals("user-token-invalid", herald.status.problem?.slug)
+        herald.topics.add("news")
+        herald.settled().get()
+        assertNull(herald.status.problem)
+    }
+
+    @Test fun `a device without a user switches a kind off, and nothing is kept while offline`() {
+        assertEquals("not-registered", choices { herald.preferences.get(it) }.problem?.slug)
+        val token = register()
+        assertEquals(listOf(listOf("offers", "Offers", true, false, "default"), listOf("security", "Security", true, true, "default")),
+            choices { herald.preferences.get(it) }.kinds.map { listOf(it.kind, it.title, it.on, it.critical, it.setBy) })
+        val offers = choices { herald.preferences.set(mapOf("offers" to false), it) }.kinds.first()
+        assertEquals(listOf(false, "device"), listOf(offers.on, offers.setBy))
+        val refused = choices { herald.preferences.set(mapOf("security" to false, "no-such" to true), it) }
+        assertEquals(422, refused.problem?.status)
+        assertTrue(refused.problem!!.message!!.contains("preferences.kinds.no-such: the project declares no such kind"))
+        assertFalse(choices { herald.preferences.set(emptyMap(), it) }.kinds.first().on)
+        val content = JSONObject().put("title", "Hello").put("kind", "offers").put("dry_run", true).put("targets", JSONArray().put(herald.status.device))
+        val skips = api("POST", "/notifications", JSONObject().put("notification", content)).getJSONObject("data").getJSONObject("skips")
+        assertEquals(1, skips.getInt("muted"))
+
+        // What the app calls by itself.
+        val own = request("GET", "$gateway/api/v1/devices/${herald.status.device}/preferences", token = herald.credential!!)
+        assertFalse(own.getJSONObject("data").getJSONArray("kinds").getJSONObject(0).getBoolean("on"))
+
+        between.offline = true
+        assertEquals("offline", choices { herald.preferences.set(mapOf("offers" to true), it) }.problem?.slug)
+        assertFalse(herald.status.pending)
+        between.offline = false
+        between.script = { Between.Answer(503, mapOf("Retry-After" to "120")) }
+        assertEquals(503, choices { herald.preferences.get(it) }.problem?.status)
+        val calls = between.requests.size
+        assertEquals("retry-later", choices { herald.preferences.get(it) }.problem?.slug)
+        assertEquals("no call before Retry-After", calls, between.requests.size)
+        between.script = { null }
+        phone.now += 120_001
+        assertFalse(choices { herald.preferences.get(it) }.kinds.first().on)
+
+        // The backend deletes the device: the kit registers it again, and the new one has chosen nothing.
+        val former = herald.status.device
+        api("DELETE", "/devices/$former")
+        assertTrue(choices { herald.preferences.get(it) }.kinds.first().on)
+        assertNotEquals(former, herald.status.device)
+        assertEquals(token, device().getString("token"))
+    }
+
+    private fun choices(ask: ((KindChoices) -> Unit) -> Unit): KindChoices =
+        CompletableFuture<KindChoices>().also { found -> ask { found.complete(it) } }.get(60, TimeUnit.SECONDS)
 }

@@ -5,6 +5,8 @@ import expo.modules.kotlin.modules.Module
 import expo.modules.kotlin.modules.ModuleDefinition
 import io.herald.Herald
 import io.herald.HeraldMessagingService
+import io.herald.KindChoices
+import io.herald.Problem
 import io.herald.Status
 
 /** Hands the calls of JavaScript to the kit for Android, which registers, draws and reports. */
@@ -27,6 +29,10 @@ class HeraldModule : Module() {
         AsyncFunction("logout") { promise: Promise -> after(promise) { HeraldMessagingService.logout(context) } }
         AsyncFunction("addTopic") { name: String, promise: Promise -> after(promise) { herald.topics.add(name) } }
         AsyncFunction("removeTopic") { name: String, promise: Promise -> after(promise) { herald.topics.remove(name) } }
+        AsyncFunction("preferences") { kinds: Map<String, Boolean>, promise: Promise ->
+            herald.preferences.set(kinds) { promise.resolve(it.toMap()) }
+        }
+        AsyncFunction("credential") { herald.credential }
         AsyncFunction("settle") { promise: Promise -> after(promise) {} }
         AsyncFunction("report") { kind: String, push: Map<String, String>, button: String?, promise: Promise ->
             after(promise) {
@@ -44,11 +50,20 @@ class HeraldModule : Module() {
         herald.settle { promise.resolve(it.toMap()) }
     }
 
+    private fun KindChoices.toMap() = mapOf(
+        "kinds" to kinds.map {
+            mapOf("kind" to it.kind, "title" to it.title, "on" to it.on, "critical" to it.critical, "set_by" to it.setBy)
+        },
+        "problem" to problem?.toMap(),
+    )
+
+    private fun Problem.toMap() = mapOf("slug" to slug, "message" to message, "retry" to retry, "status" to status)
+
     private fun Status.toMap() = mapOf(
         "device" to device,
         "user" to user,
         "topics" to topics.toList(),
         "pending" to pending,
-        "problem" to problem?.let { mapOf("slug" to it.slug, "message" to it.message, "retry" to it.retry, "status" to it.status) },
+        "problem" to problem?.toMap(),
     )
 }
