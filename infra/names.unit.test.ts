@@ -18,6 +18,8 @@ const conventions: Readonly<Record<string, string>> = {
   Herald: "what an app imports: on a server from the client, in a browser from the web kit",
   HeraldOptions: "options of either `Herald`",
   createHerald: "what an app imports: from the web kit or from React Native's",
+  KindChoice: "a kind of notifications, as each kit lets a person choose",
+  KindChoices: "what the preferences of each kit return",
   PushPayload: "a push, as each kit hands it to the app",
   PushStatus: "what each kit says about its device",
   List: "a list of the client, and the console's component that shows it",

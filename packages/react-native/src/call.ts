@@ -12,7 +12,7 @@ export type Problem = {
 };
 
 /** A problem of the kit's own. It is retried unless it has the status of a refusal. */
-export const ownProblem = (slug: string, message: string, status = 0): Problem => ({
+export const deviceProblem = (slug: string, message: string, status = 0): Problem => ({
   slug,
   message,
   retry: status === 0,
@@ -65,7 +65,7 @@ export const callHerald = async <Answer>(
     });
     text = await response.text();
   } catch (error) {
-    throw ownProblem("offline", String(error));
+    throw deviceProblem("offline", String(error));
   } finally {
     clearTimeout(timer);
   }

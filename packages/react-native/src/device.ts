@@ -1,4 +1,4 @@
-import { callHerald, ownProblem, type Problem } from "./call.ts";
+import { callHerald, deviceProblem, type Problem } from "./call.ts";
 import { choose } from "./preferences.ts";
 import {
   type DeviceReport,
@@ -40,7 +40,7 @@ const isUnknownDevice = ({ status, slug }: Problem): boolean => status === 401 |
 const asProblem = (error: unknown): Problem =>
   typeof error === "object" && error !== null && "slug" in error
     ? (error as Problem)
-    : ownProblem("failed", String(error));
+    : deviceProblem("failed", String(error));
 
 /** A device at Herald, by HTTP. Every call stores what is wanted, and then sends it. One call runs at a time. */
 export const createDevice = (options: DeviceOptions): Herald => {
@@ -127,7 +127,7 @@ export const createDevice = (options: DeviceOptions): Herald => {
     if (!credential) {
       const message = "The push token is registered and its credential is lost: register another push token";
       options.replacePushToken?.();
-      throw ownProblem("credential-lost", message, 409);
+      throw deviceProblem("credential-lost", message, 409);
     }
     await saveSecrets({ device, credential });
     // A new device has no user and no topics yet.
@@ -244,7 +244,7 @@ export const createDevice = (options: DeviceOptions): Herald => {
       try {
         const blocked = blockedMs();
         if (blocked > 0)
-          throw ownProblem("retry-later", `Herald asked to wait: try again in ${Math.ceil(blocked / 1_000)} s`);
+          throw deviceProblem("retry-later", `Herald asked to wait: try again in ${Math.ceil(blocked / 1_000)} s`);
         return {
           kinds: await asKnownDevice(() => choose(secrets.credential ? asDevice : undefined, changed)),
           problem: null,

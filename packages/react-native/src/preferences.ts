@@ -1,4 +1,4 @@
-import { ownProblem } from "./call.ts";
+import { deviceProblem } from "./call.ts";
 import type { KindChoice } from "./types.ts";
 
 type Answer = { readonly data: { readonly kinds: readonly KindChoice[] } };
@@ -11,7 +11,7 @@ export const choose = async (
   changed: Readonly<Record<string, boolean>>,
 ): Promise<readonly KindChoice[]> => {
   if (!asDevice)
-    throw ownProblem("not-registered", "Herald does not know the device yet: wait until the status names it", 409);
+    throw deviceProblem("not-registered", "Herald does not know the device yet: wait until the status names it", 409);
   const { data } = await asDevice("GET", "/preferences");
   if (Object.keys(changed).length === 0) return data.kinds;
   const own = data.kinds.filter(({ set_by }) => set_by === "device").map(({ kind, on }) => [kind, on]);
