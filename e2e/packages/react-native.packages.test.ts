@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { cp, mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -13,9 +14,14 @@ const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
 const source = join(root, "packages/react-native");
 const release = inject("heraldRelease");
+// Maven builds it.
+const hasLibrary = existsSync(join(release, `herald-android-${herald.version}-maven.zip`));
+if (!hasLibrary)
+  process.stderr.write("SKIPPED: the library for Android in @herald/react-native, because there is no Maven\n");
 let folder: string;
 let published: string;
 let plugins: string;
+let autolinking: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "herald-react-native-"));
@@ -24,7 +30,9 @@ beforeAll(async () => {
   const packed = join(release, `herald-react-native-${herald.version}.tgz`);
   await run("tar", ["-xzf", packed, "-C", published, "--strip-components=1"]);
   // An app has the package `expo`, which hands these on.
-  plugins = createRequire(join(await fetchExpo(), "expo")).resolve("@expo/config-plugins");
+  const modules = await fetchExpo();
+  plugins = createRequire(join(modules, "expo")).resolve("@expo/config-plugins");
+  autolinking = join(modules, ".bin/expo-modules-autolinking");
   await mkdir(join(folder, "node_modules/expo"), { recursive: true });
   const handOn = `module.exports = require(${JSON.stringify(plugins)});`;
   await writeFile(join(folder, "node_modules/expo/config-plugins.js"), handOn);
@@ -33,21 +41,24 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const props = { gateway: "https://push.example.com/", project: "prj_1", mode: "production" };
 
-/** Runs the plugin as `expo prebuild` does. */
-const prebuild = (app: string, settings: object = props) => {
-  const ios = { bundleIdentifier: "com.example.shop" };
-  const config = {
-    name: "Shop",
-    slug: "shop",
-    _internal: { projectRoot: app },
-    ios,
-    android: { package: "com.example" },
-  };
+const ofIos = { ios: { bundleIdentifier: "com.example.shop" } };
+const ofAndroid = { android: { package: "com.example" } };
+
+/** Runs the plugin as `expo prebuild` does: found by its name in the app's `app.json`, for the platforms that the app has. */
+const prebuild = (
+  app: string,
+  settings: object = props,
+  native: { readonly ios?: object; readonly android?: object } = { ...ofIos, ...ofAndroid },
+) => {
+  const plugin = ["@herald/react-native", settings];
+  const config = { name: "Shop", slug: "shop", _internal: { projectRoot: app }, ...native, plugins: [plugin] };
   const script = `
-    const { compileModsAsync } = require("expo/config-plugins");
-    const config = require("@herald/react-native/app.plugin.js")(${JSON.stringify(config)}, ${JSON.stringify(settings)});
-    compileModsAsync(config, { projectRoot: ${JSON.stringify(app)}, platforms: ["ios", "android"] })
-      .catch((error) => { console.error(error); process.exit(1); });`;
+    const { compileModsAsync, withPlugins } = require("expo/config-plugins");
+    const config = ${JSON.stringify(config)};
+    Promise.resolve().then(() => compileModsAsync(withPlugins(config, config.plugins), {
+      projectRoot: ${JSON.stringify(app)},
+      platforms: ${JSON.stringify(Object.keys(native))},
+    })).catch((error) => { console.error(error); process.exit(1); });`;
   return run(process.execPath, ["-e", script], { cwd: folder });
 };
 const newApp = async (name: string): Promise<string> => {
@@ -107,12 +118,63 @@ test("run twice, on the same app and on another one, it writes the same bytes", 
   expect(await readAll(app)).toEqual(once);
 });
 
-test("it says what it was not given", async () => {
+test("a package without a repository builds for Android alone, and for iOS with the option that names one", async () => {
+  const manifest = join(published, "package.json");
+  const text = await readFile(manifest, "utf8");
+  const { repository: _, ...without } = JSON.parse(text);
+  await writeFile(manifest, JSON.stringify(without));
+  try {
+    const app = await newApp("android");
+    await rm(join(app, "ios"), { recursive: true });
+    for (const native of [ofAndroid, { ...ofAndroid, ios: { supportsTablet: true } }]) {
+      const settings = { gateway: "https://push.example.com", project: "prj_1" };
+      if ("ios" in native)
+        await expect(prebuild(await newApp("both"), settings, native)).rejects.toThrow(/ios.bundleIdentifier/);
+      await prebuild(app, settings, ofAndroid);
+    }
+    expect(await readFile(join(app, "android/app/src/main/AndroidManifest.xml"), "utf8")).toContain(
+      "io.herald.project",
+    );
+
+    const phone = await newApp("ios");
+    await rm(join(phone, "android"), { recursive: true });
+    await expect(prebuild(phone, props, ofIos)).rejects.toThrow(
+      /in app.json: `swiftPackage` must be the https address of Herald's repository, such as https:\S+; it is missing/,
+    );
+    await prebuild(phone, { ...props, swiftPackage: "https://git.example.com/fork.git" }, ofIos);
+    expect(await readFile(join(phone, files[0] ?? ""), "utf8")).toContain('"https://git.example.com/fork.git"');
+  } finally {
+    await writeFile(manifest, text);
+  }
+});
+
+test("it says what it was not given, and what is no option", async () => {
   const app = await newApp("fourth");
-  await expect(prebuild(app, { gateway: "push", mode: "test" })).rejects.toThrow(
-    /`gateway` must be Herald's address.*`project` must be the project's id.*`mode` must be/,
+  await expect(prebuild(app, { gateway: "push", mode: "test", prject: "prj_1" })).rejects.toThrow(
+    /`gateway` must be Herald's address.*; it is "push"; `project` must be the project's id.*; it is missing; `mode` must be development or production; it is "test"; `prject` is no option; these are: gateway, project, mode, swiftPackage/,
   );
 });
+
+test.runIf(hasLibrary)(
+  "Gradle gets the native module, and the library for Android as a project of its own",
+  async () => {
+    const app = await newApp("linked");
+    await writeFile(
+      join(app, "package.json"),
+      JSON.stringify({ dependencies: { "@herald/react-native": herald.version } }),
+    );
+    const { stdout } = await run(autolinking, ["resolve", "--platform", "android", "--json"], { cwd: app });
+    const { modules } = JSON.parse(stdout);
+    const [project] = modules.find(
+      ({ packageName }: { packageName: string }) => packageName === "@herald/react-native",
+    ).projects;
+    expect(project).toMatchObject({ modules: [{ classifier: "io.herald.reactnative.HeraldModule" }] });
+    const [{ name, aarFilePath }] = project.aarProjects;
+    const gradle = await readFile(join(project.sourceDir, "build.gradle"), "utf8");
+    expect(gradle).toContain(`implementation project(":\${project.name}\\${name.slice(project.name.length)}")`);
+    expect((await run("unzip", ["-Z1", aarFilePath])).stdout).toContain("classes.jar\n");
+  },
+);
 
 test("the code is at most 15 KB, and imports what the app has", async () => {
   const code = await readFile(join(published, "dist/index.js"), "utf8");

@@ -29,9 +29,11 @@ export const fetchTools = async () => {
   return { attw: bin("attw"), publint: bin("publint"), verdaccio: bin("verdaccio") };
 };
 
-/** The folder of modules with what `expo prebuild` runs plugins by. */
+/** The folder of modules with what `expo prebuild` runs plugins by, and with what tells Gradle of an app's packages. */
 export const fetchExpo = (): Promise<string> =>
-  fetchPackages("expo-config-plugins-58.0.13", { dependencies: { "@expo/config-plugins": "58.0.13" } });
+  fetchPackages("expo-tools-1", {
+    dependencies: { "@expo/config-plugins": "58.0.13", "expo-modules-autolinking": "58.1.0" },
+  });
 
 /** actionlint, or why it is not here. */
 export const fetchActionlint = async (): Promise<{ readonly path: string } | { readonly why: string }> => {

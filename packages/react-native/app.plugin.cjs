@@ -1,5 +1,6 @@
 /**
- * The config plugin for Expo: `["@herald/react-native", { gateway, project }]`. Prebuild runs it; a second run changes nothing.
+ * The config plugin for Expo: `["@herald/react-native", { gateway, project, mode, swiftPackage }]`. Prebuild runs it; a second run changes
+ * nothing.
  *
  * iOS: the entitlement and the background mode for pushes, and a notification service extension on Herald's Swift package. Android: gateway
  * and project in the manifest.
@@ -80,17 +81,51 @@ const infoPlist = (gateway) => `<?xml version="1.0" encoding="UTF-8"?>
 </plist>
 `;
 
-const checked = ({ gateway, project, swiftPackage = own.repository?.url, mode = "development" } = {}) => {
+/** By option: what it may be, as a pattern and in words. */
+const options = {
+  gateway: [/^https?:\/\/[\w.:/-]+$/, "Herald's address, such as https://push.example.com"],
+  project: [/^prj_\w+$/, "the project's id, such as prj_06bq4ghm31tz5d2ns8y7k9w0ac"],
+  mode: [/^(development|production)$/, "development or production"],
+  swiftPackage: [
+    /^(git\+)?https:\/\/[\w./:-]+$/,
+    "the https address of Herald's repository, such as https://github.com/owner/herald.git",
+  ],
+};
+
+const refuse = (problems) => {
+  throw new Error(`@herald/react-native in app.json: ${problems.join("; ")}`);
+};
+const shown = (value) => (value === undefined ? "is missing" : `is ${JSON.stringify(value)}`);
+const problemOf = (name, value) =>
+  options[name][0].test(typeof value === "string" ? value : "")
+    ? []
+    : [`\`${name}\` must be ${options[name][1]}; it ${shown(value)}`];
+
+/** What either platform needs is checked whenever Expo reads the configuration; what iOS alone needs, when it is built for iOS. */
+const checked = (props) => {
+  const given = { mode: "development", ...props };
+  const required = ["gateway", "project", "mode", ...(given.swiftPackage === undefined ? [] : ["swiftPackage"])];
+  const unknown = Object.keys(given).filter((name) => !Object.hasOwn(options, name));
   const problems = [
-    !/^https?:\/\/[\w.:/-]+$/.test(gateway ?? "") &&
-      "`gateway` must be Herald's address, such as https://push.example.com",
-    !/^prj_\w+$/.test(project ?? "") && "`project` must be the project's id, prj_…",
-    !/^(git\+)?https:\/\/[\w./:-]+$/.test(swiftPackage ?? "") &&
-      "`swiftPackage` must be the https address of Herald's repository",
-    !["development", "production"].includes(mode) && "`mode` must be development or production",
-  ].filter(Boolean);
-  if (problems.length > 0) throw new Error(`@herald/react-native: ${problems.join("; ")}`);
-  return { gateway: gateway.replace(/\/+$/, ""), project, mode, swiftPackage: swiftPackage.replace(/^git\+/, "") };
+    ...required.flatMap((name) => problemOf(name, given[name])),
+    ...unknown.map((name) => `\`${name}\` is no option; these are: ${Object.keys(options).join(", ")}`),
+  ];
+  if (problems.length > 0) refuse(problems);
+  return { ...given, gateway: given.gateway.replace(/\/+$/, "") };
+};
+
+const checkedForIos = (config, { swiftPackage = own.repository?.url }) => {
+  const { bundleIdentifier } = config.ios ?? {};
+  const problems = [
+    ...problemOf("swiftPackage", swiftPackage),
+    ...(bundleIdentifier
+      ? []
+      : [
+          "`ios.bundleIdentifier` must be the app's, such as com.example.shop: the extension's begins with it; it is missing",
+        ]),
+  ];
+  if (problems.length > 0) refuse(problems);
+  return { bundleIdentifier, swiftPackage: swiftPackage.replace(/^git\+/, "") };
 };
 
 /** Adds an object to a section of the project. */
@@ -232,7 +267,8 @@ const addExtension = (xcode, bundle, swiftPackage) => {
   objects.PBXGroup[firstProject.productRefGroup].children.push(ref(ids.product, `${target}.appex`));
 };
 
-const withIos = (config, { gateway, mode, swiftPackage }) => {
+const withIos = (config, settings) => {
+  const { gateway, mode } = settings;
   let changed = withEntitlementsPlist(config, (mod) => {
     mod.modResults["aps-environment"] = mode;
     return mod;
@@ -245,6 +281,7 @@ const withIos = (config, { gateway, mode, swiftPackage }) => {
   changed = withDangerousMod(changed, [
     "ios",
     (mod) => {
+      checkedForIos(config, settings);
       const folder = join(mod.modRequest.platformProjectRoot, target);
       mkdirSync(folder, { recursive: true });
       writeFileSync(join(folder, "NotificationService.swift"), swiftSource);
@@ -253,7 +290,8 @@ const withIos = (config, { gateway, mode, swiftPackage }) => {
     },
   ]);
   return withXcodeProject(changed, (mod) => {
-    addExtension(mod.modResults, config.ios?.bundleIdentifier, swiftPackage);
+    const { bundleIdentifier, swiftPackage } = checkedForIos(config, settings);
+    addExtension(mod.modResults, bundleIdentifier, swiftPackage);
     return mod;
   });
 };
@@ -269,9 +307,5 @@ const withAndroid = (config, { gateway, project }) =>
 
 module.exports = (config, props) => {
   const settings = checked(props);
-  if (config.ios && !config.ios.bundleIdentifier)
-    throw new Error(
-      "@herald/react-native: app.json must name `ios.bundleIdentifier`, of which the extension's is made",
-    );
   return withAndroid(withIos(config, settings), settings);
 };
