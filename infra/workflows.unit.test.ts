@@ -59,7 +59,7 @@ test("a job that may publish or reads a secret runs no install script and no bui
 
 test("neither what is published nor what publishes it comes from a cache, which every job may write", () => {
   const builds = jobs.filter(({ name }) => name.includes(" build-"));
-  expect(builds.length).toBeGreaterThan(1);
+  expect(builds.length).toBeGreaterThan(0);
   const cached = [...trusted, ...builds].filter(({ job }) =>
     job.steps.some(
       ({ uses = "", with: given = {} }) =>

@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expectStatus, startRedirectingServer } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { mavenOptions } from "../../infra/release/android.ts";
 import manifest from "../../package.json" with { type: "json" };
+import { blocksMissingIn } from "../harness/code-blocks.ts";
 import { withMemoryLimit } from "../harness/memory-limit.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { claimsOf, hs256 } from "../harness/user-tokens.ts";
@@ -42,9 +44,15 @@ describe.runIf(hasJava)("the kit for Android", () => {
       await system.admin(`POST /projects/${project.id}/identity-keys`, { body: {} }),
       201,
     ).body;
+    for (const [name, kind] of Object.entries({
+      offers: { title: "Offers" },
+      security: { title: "Security", critical: true },
+    }))
+      expectStatus(await system.admin(`PUT /projects/${project.id}/kinds/${name}`, { body: { kind } }), 201);
     const redirecting = await startRedirectingServer();
     const env = {
       ...process.env,
+      MAVEN_OPTS: mavenOptions,
       HERALD_TEST_REDIRECTING: redirecting.url,
       HERALD_TEST_GATEWAY: system.gateway,
       HERALD_TEST_PROJECT: project.id,
@@ -78,8 +86,49 @@ describe.runIf(hasJava)("the kit for Android", () => {
       ),
     );
     const pom = await readFile(join(target, `herald-android-${version}.pom`), "utf8");
+    const place = `repository/io/herald/herald-android/${version}/herald-android-${version}`;
+    expect(await readFile(join(target, `${place}.pom`), "utf8")).toBe(pom);
     expect(pom).not.toMatch(/@\w+@/);
     const service = await readFile(join(kit, "src/main/kotlin/HeraldMessagingService.kt"), "utf8");
     expect(service.split("\n").length).toBeLessThanOrEqual(41);
+  });
+
+  test("an app that has only the release's Maven repository compiles the page's blocks", async () => {
+    const consumer = join(import.meta.dirname, "consumer");
+    const app = await readFile(join(consumer, "src/App.kt"), "utf8");
+    const page = await readFile(join(kit, "../../docs/how-to/connect-an-android-app.md"), "utf8");
+    // Gradle's own are Kotlin too.
+    const missing = blocksMissingIn(app, page, "kotlin").filter((block) => !/^dependenc\w+ {/.test(block));
+    expect(missing).toEqual([]);
+    const unpacked = join(target, "unpacked");
+    await run("unzip", ["-q", join(target, `herald-android-${version}-maven.zip`), "-d", unpacked]);
+    // Where Gradle looks for `io.herald:herald-android`.
+    const library = join(unpacked, `io/herald/herald-android/${version}/herald-android-${version}`);
+    await run("unzip", ["-q", `${library}.aar`, "classes.jar", "-d", unpacked]);
+    const [, stdlib] =
+      /kotlin-stdlib<\/artifactId>\s*<version>([^<]+)/.exec(await readFile(`${library}.pom`, "utf8")) ?? [];
+    const given = {
+      "herald.classes": join(unpacked, "classes.jar"),
+      "kotlin.stdlib.version": stdlib,
+      target: join(target, "app"),
+      firebase: join(kit, "src/firebase"),
+    };
+    const flags = Object.entries(given).map(([name, value]) => `-D${name}=${value}`);
+    const [program, args] = withMemoryLimit(maxGigabytes, "mvn", [
+      "--batch-mode",
+      "--no-transfer-progress",
+      ...flags,
+      "compile",
+    ]);
+    const { code, stdout } = await run(program, [...args], {
+      cwd: consumer,
+      env: { ...process.env, MAVEN_OPTS: mavenOptions },
+      maxBuffer: 64_000_000,
+    }).then(
+      (ran) => ({ code: 0, stdout: ran.stdout }),
+      (error: { code: number; stdout: string }) => error,
+    );
+    expect(code, stdout).toBe(0);
+    expect(await readdir(join(target, "app/classes/com/example/shop"))).toContain("MainActivity.class");
   });
 });

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import herald from "../../package.json" with { type: "json" };
 import { registry, repository } from "./build-release.ts";
 import { fetchActionlint, fetchTools, run } from "./tools.ts";
 
@@ -17,6 +18,10 @@ beforeAll(async () => {
   ({ version } = JSON.parse(await readFile(join(root, "package.json"), "utf8")));
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const library = `herald-android-${herald.version}-maven.zip`;
+const { exitCode } = await run("mvn", ["--version"], { cwd: root }).catch(() => ({ exitCode: 1 }));
+const hasMaven = exitCode === 0;
 
 const tarball = (name: string) => join(release, `herald-${name}-${version}.tgz`);
 const unpack = async (archive: string, into: string) => {
@@ -38,6 +43,7 @@ test("a release has every artefact, and the checksum of each", async () => {
       `herald-${version}.tgz`,
       `herald-compose-${version}.tar.gz`,
       "images.json",
+      ...(hasMaven ? [library] : []),
     ].toSorted(),
   );
   const checked = await run("sha256sum", ["--check", "--quiet", "SHA256SUMS"], { cwd: release });
@@ -46,12 +52,25 @@ test("a release has every artefact, and the checksum of each", async () => {
   expect(sums.trim().split("\n")).toHaveLength(files.length - 1);
 });
 
+test.runIf(hasMaven)("the library for Android is a Maven repository", async () => {
+  const { stdout } = await run("unzip", ["-Z1", join(release, library)], { cwd: folder });
+  const files = stdout
+    .trim()
+    .split("\n")
+    .filter((file) => !file.endsWith("/"));
+  const ends = [".aar", ".pom", "-sources.jar", "-javadoc.jar"].flatMap((end) => [end, `${end}.sha256`]);
+  const place = `io/herald/herald-android/${version}/herald-android-${version}`;
+  expect(files.toSorted()).toEqual(ends.map((end) => `${place}${end}`).toSorted());
+  const pom = await run("unzip", ["-p", join(release, library), `${place}.pom`], { cwd: folder });
+  expect(pom.stdout).toContain(`<url>${repository}</url>`);
+});
+
 /** Bytes of the packed file. What the client takes in a bundle is in `package.unit.test.ts`. */
-const maxPackedBytes = { client: 53_248, web: 20_480, cli: 1_048_576, "react-native": 18_432, simulators: 524_288 };
+const maxPackedBytes = { client: 53_248, web: 20_480, cli: 1_048_576, "react-native": 131_072, simulators: 524_288 };
 
 /** Files of a package beside its code, and how Node reads its `.js` at the root: Expo requires the plugin. */
 const more: Record<string, RegExp> = {
-  "react-native": /^package\/(app\.plugin\.js|expo-module\.config\.json|dist\/package\.json|android\/[\w./]+)$/,
+  "react-native": /^package\/(app\.plugin\.js|expo-module\.config\.json|dist\/package\.json|android\/[\w./-]+)$/,
 };
 const typeOf = (name: string) => (name === "react-native" ? "commonjs" : "module");
 

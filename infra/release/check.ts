@@ -12,6 +12,7 @@ const statements: readonly (readonly [file: string, pattern: RegExp])[] = [
   ["packages/simulators/README.md", /herald-simulators-([\d.]+)\.tgz/],
   ["README.md", /herald-compose-([\d.]+)\.tar/],
   ["docs/how-to/connect-an-android-app.md", /herald-android:([^"]+)"/],
+  ["docs/how-to/connect-an-android-app.md", /herald-android-(\d[\w.]*)-maven/],
   ["docs/reference/openapi.json", /"version": "([^"]+)"/],
   ["docs/reference/asyncapi.json", /"version": "([^"]+)"/],
   ["infra/helm/herald/Chart.yaml", /^version: "?([^"\s]+)/m],

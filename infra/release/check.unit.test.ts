@@ -84,31 +84,44 @@ test("wrong options are all named at once", async () => {
   await put("out/notes.txt", "mine");
   const words = ["--registry", "Docker.io", "--repository", "herald", "--platforms", "linux/arm64"];
   const wrong = readOptions([...words, "--out", join(tree, "out")]);
-  expect(problemsOfOptions(wrong, "no engine")).toEqual([
+  expect(problemsOfOptions(wrong, { engine: "no engine", maven: "no Maven" })).toEqual([
     '--registry is a host and a path in lower case, such as ghcr.io/owner/herald, not "Docker.io".',
     '--repository is an address such as https://github.com/owner/herald, not "herald".',
+    "The library for Android needs Maven and Java: install them, or try it out with --draft. `mvn --version` says: no Maven",
     "--platforms needs --layouts: an engine keeps only images for its own processor.",
     `--out must be a new folder, an empty one or an earlier release; ${join(tree, "out")} has other files.`,
   ]);
-  expect(problemsOfOptions(readOptions(["--out", join(tree, "new")]), undefined)).toEqual([
-    '--registry is a host and a path in lower case, such as ghcr.io/owner/herald, not "".',
+  const complete = { engine: undefined, maven: undefined };
+  const withoutEngine = { ...complete, engine: "no engine" };
+  const repository = ["--repository", "https://github.com/owner/herald"];
+  const pushed = readOptions([
+    "--registry",
+    "127.0.0.1:5000/herald",
+    "--push",
+    ...repository,
+    "--out",
+    join(tree, "new"),
   ]);
-  expect(problemsOfOptions(readOptions(["--draft", "--out", join(tree, "new")]), undefined)).toEqual([]);
-  const pushed = readOptions(["--registry", "127.0.0.1:5000/herald", "--push", "--out", join(tree, "new")]);
-  expect(problemsOfOptions(pushed, "no engine")).toEqual([
+  const draft = readOptions(["--draft", "--out", join(tree, "new")]);
+  expect(problemsOfOptions(draft, { engine: "no engine", maven: "no Maven" })).toEqual([]);
+  expect(problemsOfOptions(readOptions(["--out", join(tree, "new")]), complete)).toEqual([
+    '--registry is a host and a path in lower case, such as ghcr.io/owner/herald, not "".',
+    '--repository is an address such as https://github.com/owner/herald, not "".',
+  ]);
+  expect(problemsOfOptions(pushed, withoutEngine)).toEqual([
     "--push needs a container engine: start one, or leave --push out. `docker version` says: no engine",
   ]);
-  expect(problemsOfOptions(pushed, undefined)).toEqual([]);
-  expect(problemsOfOptions({ ...pushed, layouts: tree }, undefined)).toEqual([
+  expect(problemsOfOptions(pushed, complete)).toEqual([]);
+  expect(problemsOfOptions({ ...pushed, layouts: tree }, complete)).toEqual([
     "--push and --layouts exclude each other: either this command pushes the images, or another one does.",
   ]);
   const written = { ...pushed, push: false, layouts: tree, platforms: "linux/arm64" };
-  expect(problemsOfOptions(written, undefined)).toEqual([]);
-  expect(problemsOfOptions(written, "no engine")).toEqual([
+  expect(problemsOfOptions(written, complete)).toEqual([]);
+  expect(problemsOfOptions(written, withoutEngine)).toEqual([
     "--layouts needs a container engine: start one, or leave --layouts out. `docker version` says: no engine",
   ]);
   await put("new/SHA256SUMS", "");
-  expect(problemsOfOptions(pushed, undefined)).toEqual([]);
+  expect(problemsOfOptions(pushed, complete)).toEqual([]);
 });
 
 test("it exits with 1 before it builds anything", async () => {
@@ -116,11 +129,12 @@ test("it exits with 1 before it builds anything", async () => {
   for (const file of globSync("infra/release/*.ts", { cwd: root })) cpSync(join(root, file), join(tree, file));
   await symlink(join(root, "node_modules"), join(tree, "node_modules"));
   const words = [join(tree, "infra/release/main.ts"), "--registry", "example.com/herald"];
+  words.push("--repository", "https://example.com/herald");
   const run = promisify(execFile)(process.execPath, ["--conditions=@herald/source", ...words], { cwd: tree });
   await expect(run).rejects.toMatchObject({
     code: 1,
     stdout: "",
-    stderr: expect.stringMatching(/^Changes are not committed: .*infra\/release/),
+    stderr: expect.stringMatching(/^(The library for Android needs .*\n)?Changes are not committed: .*infra\/release/),
   });
   expect(await readdir(tree)).not.toContain("dist");
 });

@@ -2,11 +2,12 @@ import { createHash } from "node:crypto";
 import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { buildAndroid, whyNoMaven } from "./android.ts";
 import { writeArchive } from "./archive.ts";
 import { writeChart } from "./chart.ts";
 import { problemsOf, versionOf } from "./check.ts";
 import { buildImages, unbuiltImages, whyNoEngine } from "./images.ts";
-import { problemsOfOptions, type ReleaseOptions, readOptions, sumsFile, usage } from "./options.ts";
+import { type MissingTools, problemsOfOptions, type ReleaseOptions, readOptions, sumsFile, usage } from "./options.ts";
 import { buildPackage, packageNames, packPackage } from "./package.ts";
 
 /** `npm run release`: builds all that a version consists of. Exits with 1 and a sentence for each problem, before it builds anything. */
@@ -19,19 +20,27 @@ const assemble = async (
   { registry, push, layouts, platforms, repository }: ReleaseOptions,
   files: string,
   temporary: string,
-  withoutEngine: string | undefined,
+  missing: MissingTools,
 ): Promise<void> => {
   const version = versionOf(root);
+  let aar: string | undefined;
+  if (missing.maven === undefined) {
+    say("library for Android");
+    aar = await buildAndroid(root, { files, target: join(temporary, "android"), version, repository });
+  } else
+    say(
+      `SKIPPED: the library for Android, because \`mvn --version\` says: ${missing.maven}. @herald/react-native is without it, for iOS alone.`,
+    );
   for (const name of packageNames) {
     say(`package @herald/${name}`);
-    await buildPackage(root, name, join(temporary, name), repository);
+    await buildPackage(root, name, join(temporary, name), { repository, aar });
     await packPackage(join(temporary, name), files);
   }
   for (const name of ["openapi", "asyncapi"])
     await copyFile(join(root, `docs/reference/${name}.json`), join(files, `herald-${version}.${name}.json`));
-  if (withoutEngine !== undefined) say(`SKIPPED: images, because \`docker version\` says: ${withoutEngine}`);
+  if (missing.engine !== undefined) say(`SKIPPED: images, because \`docker version\` says: ${missing.engine}`);
   const images =
-    withoutEngine === undefined
+    missing.engine === undefined
       ? await buildImages({ root, registry, version, push, layouts, platforms, progress: say })
       : unbuiltImages(registry, version);
   if (!push && layouts === undefined)
@@ -59,15 +68,15 @@ const summarise = async (files: string): Promise<void> => {
 const release = async (): Promise<void> => {
   const options = readOptions(process.argv.slice(2));
   if (options.help) return say(usage);
-  const withoutEngine = await whyNoEngine(root);
-  const problems = [...problemsOfOptions(options, withoutEngine), ...(await problemsOf(root, options.draft))];
+  const missing: MissingTools = { engine: await whyNoEngine(root), maven: await whyNoMaven(root) };
+  const problems = [...problemsOfOptions(options, missing), ...(await problemsOf(root, options.draft))];
   if (problems.length > 0) throw new Error(problems.join("\n"));
 
   const temporary = await mkdtemp(join(tmpdir(), "herald-release-"));
   try {
     const files = join(temporary, "files");
     await mkdir(files);
-    await assemble(options, files, temporary, withoutEngine);
+    await assemble(options, files, temporary, missing);
     await summarise(files);
     // Complete or not at all: a failure leaves an earlier release where it is.
     await rm(options.out, { recursive: true, force: true });

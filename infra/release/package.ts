@@ -121,10 +121,15 @@ const publishedReadme = (name: PackageName, text: string, base: string | undefin
 
 /**
  * Writes a package as it is published: its code in one file, or one for each place that loads it, its types, licence and README, and a
- * package.json without references to the sources. `repository` is its address on the web, without `.git`. Throws the bundler's or the
- * compiler's errors.
+ * package.json without references to the sources. `repository` is its address on the web, without `.git`; `aar` the library that React Native
+ * hands its calls to on Android. Throws the bundler's or the compiler's errors.
  */
-export const buildPackage = async (root: string, name: PackageName, into: string, repository?: string) => {
+export const buildPackage = async (
+  root: string,
+  name: PackageName,
+  into: string,
+  { repository, aar }: { readonly repository?: string | undefined; readonly aar?: string | undefined } = {},
+) => {
   const folder = join(root, "packages", name);
   const dist = join(into, "dist");
   await mkdir(dist, { recursive: true });
@@ -133,6 +138,10 @@ export const buildPackage = async (root: string, name: PackageName, into: string
     await writeFile(join(dist, file), code, { mode: name === "cli" ? 0o755 : 0o644 });
   for (const [file, source] of Object.entries(copies[name] ?? {}))
     await cp(join(folder, source), join(into, file), { recursive: true });
+  if (name === "react-native" && aar !== undefined) {
+    await mkdir(join(into, "android/libs"));
+    await copyFile(aar, join(into, "android/libs/herald-android.aar"));
+  }
   if (notices !== "") await writeFile(join(into, "THIRD_PARTY_NOTICES"), `${notices}\n`);
   const project = typeProjects[name];
   if (project !== undefined) {
