@@ -46,7 +46,7 @@ const release = async (tree: string, registry: string, env: NodeJS.ProcessEnv): 
   await must("git", [...author, "commit", "--quiet", "--no-gpg-sign", "--message", "A tree"], here);
   const out = join(tree, "dist/release");
   const main = ["--conditions=@herald/source", join(tree, "infra/release/main.ts")];
-  await must(process.execPath, [...main, "--registry", `${registry}/herald`, "--push", "--out", out], here);
+  await must(process.execPath, [...main, "--registry", `${registry}/herald`, "--push", "--draft", "--out", out], here);
   return out;
 };
 
