@@ -1,6 +1,6 @@
 /** Why a call failed. */
 export type Problem = {
-  /** Herald's slug, such as `user-token-invalid`; or `offline`, `failed`, `credential-lost`. */
+  /** Herald's slug, such as `user-token-invalid`; or `offline`, `failed`, `credential-lost`, `not-registered`, `retry-later`. */
   readonly slug: string;
   readonly message: string;
   /** Whether the kit keeps the change and retries it. */

@@ -2,7 +2,8 @@ import Foundation
 
 /// Why a call failed.
 public struct HeraldProblem: Error, Equatable, Sendable {
-    /// Herald's slug, such as `user-token-invalid`; or `offline`, `storage`, `no-credential`, `failed`.
+    /// Herald's slug, such as `user-token-invalid`; or `offline`, `storage`, `no-credential`, `not-registered`,
+    /// `retry-later`, `failed`.
     public let slug: String
     public let message: String
     /// The kit keeps the change and sends it again.

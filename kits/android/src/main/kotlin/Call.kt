@@ -12,7 +12,7 @@ import org.json.JSONObject
 
 /** Why a call failed. */
 class Problem internal constructor(
-    /** Herald's slug, such as `user-token-invalid`; or `offline`, `failed`, `credential-lost`. */
+    /** Herald's slug, such as `user-token-invalid`; or `offline`, `failed`, `credential-lost`, `not-registered`, `retry-later`. */
     val slug: String,
     message: String,
     /** HTTP status; 0 without an answer. */
