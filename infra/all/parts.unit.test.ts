@@ -35,28 +35,20 @@ const secrets = (environment: Record<string, string>) =>
     .toSorted();
 
 test("each part has its own secrets alone, and listens on loopback but for the gateway", async () => {
-  const found: Record<string, Record<string, string>> = Object.fromEntries(
-    await Promise.all(
-      ["gateway", "registry", "dispatch", "analytics", "bus bootstrap"].map(async (part) => [
-        part,
-        await environmentOf(part),
-      ]),
-    ),
-  );
-  expect(Object.entries(found).map(([part, environment]) => [part, ...secrets(environment)])).toEqual([
+  const parts = ["gateway", "registry", "dispatch", "analytics", "bus bootstrap"];
+  const environments = await Promise.all(parts.map((part) => environmentOf(part)));
+  expect(environments.map((environment, at) => [parts[at], ...secrets(environment)])).toEqual([
     ["gateway", "HERALD_ADMIN_TOKEN", "HERALD_NATS_PASSWORD", "HERALD_OPEN_KEYS"],
     ["registry", "HERALD_MONGO_URL", "HERALD_NATS_PASSWORD", "HERALD_REGISTRY_MASTER_KEYS"],
     ["dispatch", "HERALD_DISPATCH_MASTER_KEYS", "HERALD_MONGO_URL", "HERALD_NATS_PASSWORD", "HERALD_OPEN_KEYS"],
     ["analytics", "HERALD_ANALYTICS_MASTER_KEYS", "HERALD_MONGO_URL", "HERALD_NATS_PASSWORD"],
     ["bus bootstrap", "HERALD_NATS_PASSWORD"],
   ]);
-  expect(found["bus bootstrap"]).toMatchObject({
+  expect(environments.at(-1)).toMatchObject({
     HERALD_NATS_USER: "herald-bootstrap",
     HERALD_NATS_PASSWORD: "made HERALD_NATS_PASSWORD_BOOTSTRAP=",
   });
-  const hosts = Object.values(found).map(
-    ({ HERALD_HOST, HERALD_METRICS_HOST }) => `${HERALD_HOST} ${HERALD_METRICS_HOST}`,
-  );
+  const hosts = environments.map(({ HERALD_HOST, HERALD_METRICS_HOST }) => `${HERALD_HOST} ${HERALD_METRICS_HOST}`);
   expect(hosts).toEqual(["0.0.0.0 127.0.0.1", ...Array(4).fill("127.0.0.1 127.0.0.1")]);
 });
 

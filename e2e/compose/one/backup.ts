@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { appendFile, cp, mkdir, stat } from "node:fs/promises";
+import { appendFile, cp, mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Herald } from "@herald/client";
 import { freePort, startProcess } from "@herald/local-stack";
 import { eventually } from "@herald/testing";
 import { must } from "../../../infra/release/must.ts";
+import { shellBlocks } from "../../harness/shell-blocks.ts";
 import type { Demo } from "../first-push.ts";
 import { type Docker, type OneContainer, pipe, startOne, untilReady, waits } from "./container.ts";
 
@@ -81,7 +82,11 @@ export const backupAndRestore = async (given: Given): Promise<void> => {
 };
 
 /** The commands of the page, in a checkout whose project has another name. */
-const leaveForCompose = async ({ docker, env, tree, one, demo, say }: Given, file: string): Promise<void> => {
+const leaveForCompose = async (given: Given, file: string): Promise<void> => {
+  const { docker, env, tree, image, options, one, demo, say } = given;
+  const page = await readFile(join(import.meta.dirname, "../../../docs/how-to/one-container.md"), "utf8");
+  const [leave = "", back = ""] = shellBlocks(page, "When to leave it");
+  const [unpack = "", restore = ""] = leave.split(/^(?=infra\/restore)/m);
   const home = join(tree, "compose");
   await mkdir(home);
   for (const path of ["docker-compose.yml", "infra"]) await cp(join(tree, path), join(home, path), { recursive: true });
@@ -106,25 +111,30 @@ const leaveForCompose = async ({ docker, env, tree, one, demo, say }: Given, fil
     );
   const gateway = `127.0.0.1:${await freePort()}`;
   try {
-    await must(
-      "sh",
-      [
-        "-ec",
-        `mkdir from-one-container && tar -C from-one-container -xf ${file} && mv from-one-container/.env .env && infra/init`,
-      ],
-      here,
-    );
+    await cp(file, join(home, "herald.backup"));
+    await must("sh", ["-ec", unpack], here);
     for (const [part, port] of [
       ["GATEWAY", gateway],
       ["GATEWAY_ADMIN", `127.0.0.1:${await freePort()}`],
       ["NATS", `127.0.0.1:${await freePort()}`],
     ] as const)
       await appendFile(join(home, ".env"), `HERALD_PUBLISH_${part}=${port}\n`);
-    await must("infra/restore", ["from-one-container"], here);
+    await must("sh", ["-ec", restore], here);
     const herald = new Herald({ url: `http://${gateway}`, token: demo.token, maxRetries: 8 });
     const before = new Herald({ url: one.url, token: demo.token, maxRetries: 8 });
     assert.equal(await total(herald), await total(before));
     say("restored into compose, with all devices");
+
+    await must("sh", ["-ec", back], here);
+    const name = `${one.name}-back`;
+    const returned = await startOne(docker, { name, image, volume: name, options });
+    await untilReady(returned);
+    const { code, said } = await pipe(env, `docker exec -i ${name} restore --replace < ${join(home, "herald.backup")}`);
+    assert.equal(code, 0, said);
+    await untilReady(returned);
+    assert.equal(await total(new Herald({ url: returned.url, token: demo.token, maxRetries: 8 })), await total(before));
+    await returned.remove();
+    say("and back into one container");
   } finally {
     await must("docker", ["compose", "--profile", "*", "down", "--volumes"], here).catch(() => {});
     await docker(
