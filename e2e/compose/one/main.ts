@@ -137,7 +137,7 @@ async function test(tree: string, name: string, docker: Docker, { env, local }: 
   const bytes = Number(await docker("image", "inspect", "--format", "{{.Size}}", `${name}:${version}`));
   say(`the image has ${Math.round(bytes / 1e6)} MB`);
 
-  await refusals(docker, name, `${name}:${version}`);
+  if (process.env.HERALD_TEST_ONLY !== "kills") await refusals(docker, name, `${name}:${version}`);
   say("what cannot run says why: an option, a user, /data, memory, disk, a newer version, another PostgreSQL");
 
   await docker("network", "create", name);
