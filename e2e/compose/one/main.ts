@@ -25,7 +25,7 @@ import { refusals } from "./refusals.ts";
 /**
  * `npm run test:one`: builds the image of the one container, starts it as docs/how-to/one-container.md says, and kills, fills, backs up,
  * restores and upgrades it. Skipped without a running engine, unless HERALD_COMPOSE_ENGINE=required; with =local it starts an engine, as
- * root on Debian. Exits with 0 if everything passed or was skipped.
+ * root on Debian. HERALD_TEST_ONLY=kills leaves out the refusals, the load and compose. Exits with 0 if everything passed or was skipped.
  */
 
 const say = (line: string) => void process.stdout.write(`${new Date().toISOString().slice(11, 19)} ${line}\n`);
