@@ -79,7 +79,7 @@ export const checkContainers = async (here: Here, services: readonly string[], s
     assert.ok(HostConfig.SecurityOpt?.includes("no-new-privileges:true"), service);
     assert.ok(Number(HostConfig.PidsLimit) > 0 && HostConfig.Memory > 0, `${service} has limits`);
     assert.ok(HostConfig.LogConfig.Config["max-size"], `${service} rotates its log`);
-    assert.match(Config.User, service === "nats-volume" ? /^0:0$/ : /^[1-9]\d*:[1-9]\d*$/, service);
+    assert.match(Config.User, service.endsWith("-volume") ? /^0:0$/ : /^[1-9]\d*:[1-9]\d*$/, service);
     for (const bindings of Object.values(HostConfig.PortBindings ?? {}))
       for (const { HostIp } of bindings ?? []) assert.equal(HostIp, "127.0.0.1", service);
   }

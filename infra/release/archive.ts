@@ -27,7 +27,7 @@ const mountedFiles = (compose: string): string[] => [
 
 const readme = (version: string, repository: string | undefined): string => `# Herald ${version}
 
-Push notifications from your own servers, on one host. You need Docker with Compose 2.24 or later, and openssl.
+Push notifications from your own servers, on one host. You need Docker with Compose 2.24.4 or later, and openssl.
 
     infra/init --simulators
     docker compose up -d --wait

@@ -35,7 +35,7 @@ const clustered: Fixture<{ system: System; nodes: Cluster["nodes"]; hands: Broke
 const clusterRow = (how: keyof typeof rows): Row => ({
   name: `cluster-${how}`,
   fault: rows[how],
-  pass: "streams have three copies; sends are taken again within 20 s while the node is unavailable; no acknowledged one is lost",
+  pass: "streams have three copies; sends are taken again within 20 s while the node is unavailable, and answered 202 or 503 with Retry-After alone; no acknowledged one is lost",
   fixture: clustered,
   run: async ({ long, use }) => {
     const { system, nodes, hands } = await use(clustered);
@@ -63,6 +63,8 @@ const clusterRow = (how: keyof typeof rows): Row => ({
       await trial.recovered();
       await system.ready();
     }
+    for (const status of trial.load.answers.keys())
+      if (status !== 202 && status !== 503) trial.problem(`a send was answered ${status}`);
     trial.note(`taken again with one node down: ${failovers.join(", ")}`);
     return trial.finish({ timeoutMs: 120_000 });
   },

@@ -32,8 +32,13 @@ export const smallerThanStored = ({ state }: StreamInfo, wanted: Sized, asked: n
 
 type Taken = { readonly asked: number; readonly taken: number; readonly refused: readonly string[] };
 
-/** What to set when the broker has no room for all. What it took fits for sure. */
+/**
+ * What to set when the broker has no room for all. What it took fits for sure. Three brokers may take more than their limits, because each
+ * learns late of what the others gave.
+ */
 export const tooLittleStorage = ({ asked, taken, refused }: Taken): string => {
+  if (taken > asked)
+    return `the streams have ${shown(taken)} of the broker's disk together, more than it may use, so it makes none smaller: it refused ${refused.join(", ")}. Set \`max_file_store\` of its configuration to ${shown(taken)} or more, run this again, and then set it as before`;
   const less = taken < minStorage ? "" : `Set HERALD_NATS_STORAGE=${Math.floor(taken / mebibyte)}MiB, or set`;
   return `the streams need ${shown(asked)} of the broker's disk together, as HERALD_NATS_STORAGE says, and it has room for ${shown(taken)} and little more: it refused ${refused.join(", ")}. ${less || "Set"} \`max_file_store\` of its configuration to ${shown(asked)} or more; without that setting, it is three quarters of the free disk`;
 };
