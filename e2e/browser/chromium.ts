@@ -44,7 +44,7 @@ export async function findChromium(env: NodeJS.ProcessEnv, progress: (line: stri
 }
 
 /** The folders in which the packages install libraries: one for each architecture, and some of its subfolders. */
-async function libraryFolders(root: string): Promise<string[]> {
+export async function libraryFolders(root: string): Promise<string[]> {
   const found = await readdir(join(root, "usr/lib"), { recursive: true, withFileTypes: true });
   return [...new Set(found.filter(({ name }) => /\.so(\.|$)/.test(name)).map(({ parentPath }) => parentPath))];
 }

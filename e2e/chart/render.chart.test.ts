@@ -81,9 +81,9 @@ describe.runIf(skipped === undefined)("rendered", () => {
     expect(stderr).toMatch(path === "/" ? /at '':.*'gatway'/ : `at '${path}'`);
   });
 
-  test.each(refusedValues)(
+  test.for(refusedValues)(
     "what a cluster or a service would refuse is a sentence: %s",
-    async (sentence, values, release) => {
+    async ([sentence, values, release]) => {
       const { ok, stderr } = await helm.try("template", release ?? "herald", chart, ...(await helm.values(values)));
       expect([ok, stderr]).toEqual([false, expect.stringContaining(`\n  ${sentence}`)]);
     },
