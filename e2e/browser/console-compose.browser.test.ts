@@ -26,8 +26,10 @@ const choose = async (page: ConsolePage, label: string, option: string | RegExp)
   await page.getByRole("option", { name: option }).click();
 };
 
+type ApnsPayload = { readonly aps: { readonly alert: { readonly title: string } } };
+
 const titlesAt = async (token: string) =>
-  (await herald.system.simulators.pushes({ token })).map((push) => (payloadOf(push).aps?.alert as { title?: string } | undefined)?.title);
+  (await herald.system.simulators.pushes({ token })).map((push) => (payloadOf(push) as ApnsPayload).aps.alert.title);
 
 const stored = async (project: Project, page: ConsolePage) => {
   await page.waitForURL(/\/notifications\/ntf_/);
@@ -85,7 +87,7 @@ test("a kind is chosen, and who switched it off does not get it; used as a draft
   await choose(page, "Kind", /^No kind/);
   await page.getByText("1 skipped: muted").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Send to 1 device…" }).click();
-  await page.getByRole("dialog").getByText("none: people cannot have switched it off").waitFor();
+  await page.getByRole("dialog").getByText("none: cannot be switched off").waitFor();
   await page.getByRole("dialog").getByRole("button", { name: "Send to 1 device" }).click();
   await eventually(async () => expect(await titlesAt(device.token)).toEqual(["Half price"]));
   expectCalm(page);
@@ -194,6 +196,7 @@ test("a notification that waits for its file gets it on its page, also after a s
   await page.route(route, (one) => one.abort("connectionreset"));
   await page.getByRole("button", { name: "Send to 2,500 recipients" }).click();
   await page.getByText("The connection broke").waitFor();
+  await page.getByText("Herald has no line of the file yet. Send it again.").first().waitFor();
   await page.unroute(route);
   await page.getByRole("button", { name: "Send to 2,500 recipients" }).click();
   await page.getByText("All 2,501 lines were read.").waitFor();

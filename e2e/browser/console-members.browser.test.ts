@@ -119,8 +119,7 @@ test("an admin grants a project and signs the operator out, and someone without 
 });
 
 /** Buttons that only read, among them the events of a webhook. */
-const reading =
-  /^(Find|Why\?|Next|Previous|More|Check the log|Export|API reference|Try again|[a-z]+\.[a-z]+$)/;
+const reading = /^(Find|Why\?|Next|Previous|More|Check the log|Export|API reference|Try again|[a-z]+\.[a-z]+$)/;
 
 test("a viewer is told at the top of a page what the role cannot do there, and finds no button that does it", async () => {
   const project = await herald.system.project("Looked at");

@@ -77,7 +77,7 @@ export const FileDialog = ({ draft, file, first, onClose, onSent }: Props) => {
               {draft.title || draft.body || draft.template || "(silent)"}
             </b>
           ),
-          Kind: draft.kind || "none: people cannot have switched it off",
+          Kind: draft.kind || "none: cannot be switched off",
           File: <span className="break">{file.name}</span>,
         }}
       />

@@ -9,7 +9,7 @@ type Props = {
   readonly error?: string | undefined;
 };
 
-const noKind = "No kind: people cannot have switched it off";
+const noKind = "No kind: cannot be switched off";
 
 /** The kind of a notification, among those that the project declares: what people have switched off they do not get. */
 export const KindField = ({ draft: { kind }, change, error }: Props) => {

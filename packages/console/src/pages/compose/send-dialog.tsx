@@ -45,7 +45,7 @@ export const SendDialog = ({ draft, devices, onClose, onSent }: Props) => {
               {draft.title || draft.body || draft.template || "(silent)"}
             </b>
           ),
-          Kind: draft.kind || "none: people cannot have switched it off",
+          Kind: draft.kind || "none: cannot be switched off",
           Targets: draft.targets.join(", "),
           Devices: (
             <>

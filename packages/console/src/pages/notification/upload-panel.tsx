@@ -17,7 +17,9 @@ const Broken = ({ error, stopped, stored }: { error: unknown; stopped: boolean; 
   if (!stopped && !isLost) return <Problem error={error} />;
   return (
     <Alert icon={<Icon name="warning" />} title={stopped ? "You stopped the upload" : "The connection broke"}>
-      {`Herald has ${count(stored)} lines. Continue sends the file again, and Herald skips the lines that it has.`}
+      {stored === 0
+        ? "Herald has no line of the file yet. Send it again."
+        : `Herald has ${count(stored)} lines. Continue sends the file again, and Herald skips the lines that it has.`}
       {!stopped && " If the file has changed since you chose it, choose it again."}
     </Alert>
   );

@@ -9,7 +9,7 @@ export const recipientErrorColumns: readonly Column<RecipientError>[] = [
   {
     title: "Field",
     cell: ({ field }) =>
-      field === "" ? "the line" : <span className="mono break">{field.replace(/^variables\./, "")}</span>,
+      field === "" ? "the line" : <span className="mono">{field.replace(/^variables\./, "")}</span>,
   },
   {
     title: "Problem",
