@@ -26,10 +26,10 @@ const choose = async (page: ConsolePage, label: string, option: string | RegExp)
   await page.getByRole("option", { name: option }).click();
 };
 
-type ApnsPayload = { readonly aps: { readonly alert: { readonly title: string } } };
-
 const titlesAt = async (token: string) =>
-  (await herald.system.simulators.pushes({ token })).map((push) => (payloadOf(push) as ApnsPayload).aps.alert.title);
+  (await herald.system.simulators.pushes({ token })).map(
+    (push) => (payloadOf(push).aps?.alert as { title: string }).title,
+  );
 
 const stored = async (project: Project, page: ConsolePage) => {
   await page.waitForURL(/\/notifications\/ntf_/);
