@@ -27,9 +27,7 @@ const choose = async (page: ConsolePage, label: string, option: string | RegExp)
 };
 
 const titlesAt = async (token: string) =>
-  (await herald.system.simulators.pushes({ token })).map(
-    (push) => (payloadOf(push).aps?.alert as { title: string }).title,
-  );
+  (await herald.system.simulators.pushes({ token })).map((push) => Object(payloadOf(push).aps?.alert).title);
 
 const stored = async (project: Project, page: ConsolePage) => {
   await page.waitForURL(/\/notifications\/ntf_/);
