@@ -72,7 +72,7 @@ const promptMs = 60_000;
 
 /** Asks for permission, for a minute at most. A later answer calls `onLate`. */
 export const askForPermission = async (onLate: () => unknown): Promise<void> => {
-  // A Safari of old answers undefined.
+  // Old versions of Safari take a callback instead, and return undefined.
   const answer = Promise.resolve(Notification.requestPermission());
   await timely(answer, "", () => answer.then(onLate), promptMs).catch(() => undefined);
 };
