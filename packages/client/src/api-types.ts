@@ -793,8 +793,8 @@ export type DeliveryTrace = {
 };
 
 export type DeliveryAttempt = {
-  /** The number of the attempt. Tries that the provider certainly did not process share a number */
-  attempt: number;
+  /** The number of the attempt; absent: nothing was sent, or the provider certainly did not process it */
+  attempt?: number;
   at: string;
   /** `deferred` and `unknown` are tried again; `blocked`: not sent, because the provider's server fails, cannot be reached or limits its senders; `delayed`: not sent, because of quiet hours; `sending`: no answer is known yet */
   outcome: Open<
@@ -810,7 +810,7 @@ export type DeliveryAttempt = {
     | "skipped"
     | "sending"
   >;
-  /** When quiet hours end that delay it; absent: none do */
+  /** When quiet hours end that delay it, or that outlast its time to live; absent: no such hours */
   until?: string;
   /** Why it was not accepted: a delivery reason (/docs/errors#reasons) */
   reason?: string;
