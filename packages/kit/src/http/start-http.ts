@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type RequestListener, type ServerRe
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { HeraldError, toProblem } from "../herald-error.ts";
+import { listen } from "../listen.ts";
 import { type ConnectionLimit, createConnections } from "./connections.ts";
-import { listen } from "./listen.ts";
 
 const defaultTimeouts = {
   /** To receive all headers. */

@@ -13,7 +13,7 @@ import { PrometheusExporter } from "@opentelemetry/exporter-prometheus";
 import { defaultResource, envDetector, type Resource, resourceFromAttributes } from "@opentelemetry/resources";
 import { type IMetricReader, MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { AlwaysOffSampler, NoopSpanProcessor, ParentBasedSampler, TracerProvider } from "@opentelemetry/sdk-trace";
-import { listen } from "../http/listen.ts";
+import { listen } from "../listen.ts";
 import { withTimeout } from "../request-context.ts";
 import { version } from "../version.ts";
 import { meter } from "./spans.ts";
