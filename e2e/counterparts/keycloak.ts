@@ -46,13 +46,18 @@ export const startKeycloak = async (clientSecret: string, people: People) => {
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
     return text === "" ? undefined : JSON.parse(text);
   };
+  /** A token lasts for a minute, and checking a password takes Keycloak a while. */
+  let admin = { token: "", until: 0 };
   /** Calls Keycloak's admin API. */
   const call = async (method: string, path: string, body?: unknown) => {
-    const form = { grant_type: "password", client_id: "admin-cli", username: "admin", password };
-    const { access_token: token } = await send("POST", "/realms/master/protocol/openid-connect/token", { form });
-    return send(method, `/admin/realms${path}`, { body }, token);
+    if (Date.now() > admin.until) {
+      const form = { grant_type: "password", client_id: "admin-cli", username: "admin", password };
+      const { access_token: token } = await send("POST", "/realms/master/protocol/openid-connect/token", { form });
+      admin = { token, until: Date.now() + 30_000 };
+    }
+    return send(method, `/admin/realms${path}`, { body }, admin.token);
   };
-  let process_ = await start();
+  const running = await start();
   const ready = () => eventually(() => send("GET", "/realms/master"), { timeoutMs: startTimeoutMs });
   try {
     await ready();
@@ -77,7 +82,7 @@ export const startKeycloak = async (clientSecret: string, people: People) => {
       ],
     });
   } catch (error) {
-    await process_.stop();
+    await running.stop();
     throw error;
   }
   const ofRealm = (method: string, path: string, body?: unknown) => call(method, `/${realm}${path}`, body);
@@ -98,11 +103,7 @@ export const startKeycloak = async (clientSecret: string, people: People) => {
         redirectUris: [`${origin}/admin/v1/sign-in/callback`],
         attributes: { "post.logout.redirect.uris": `${origin}/console/` },
       }),
-    stop: () => process_.stop(),
-    start: async () => {
-      process_ = await start();
-      await ready();
-    },
+    stop: () => running.stop(),
   };
 };
 export type Keycloak = Awaited<ReturnType<typeof startKeycloak>>;
