@@ -34,6 +34,15 @@ export const startKeycloak = async (clientSecret: string, people: People) => {
       },
       ...{ stopSignal: "SIGTERM" as const, stopTimeoutMs: 30_000, output: { file: join(logs, "keycloak.log") } },
     });
+  /** The script may end before the Java that it started, which is in its process group. */
+  const stop = async () => {
+    await running.stop();
+    try {
+      process.kill(-running.pid, "SIGKILL");
+    } catch {
+      // All have ended.
+    }
+  };
   const send = async (method: string, path: string, { body, form }: Call = {}, token = "") => {
     const type = form ? "application/x-www-form-urlencoded" : "application/json";
     const response = await fetch(url + path, {
@@ -82,7 +91,7 @@ export const startKeycloak = async (clientSecret: string, people: People) => {
       ],
     });
   } catch (error) {
-    await running.stop();
+    await stop();
     throw error;
   }
   const ofRealm = (method: string, path: string, body?: unknown) => call(method, `/${realm}${path}`, body);
@@ -103,7 +112,7 @@ export const startKeycloak = async (clientSecret: string, people: People) => {
         redirectUris: [`${origin}/admin/v1/sign-in/callback`],
         attributes: { "post.logout.redirect.uris": `${origin}/console/` },
       }),
-    stop: () => running.stop(),
+    stop,
   };
 };
 export type Keycloak = Awaited<ReturnType<typeof startKeycloak>>;
