@@ -76,23 +76,28 @@ const variablesOf = (parts: readonly Part[]): Variable[] => {
   return [...all.values()];
 };
 
-const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("<", "&lt;");
+const cell = (text: string): string => text.replaceAll("<", "&lt;");
 
-const row = ({ name, defaults, secret, ...rest }: Variable, all: number): string => {
-  const readers = defaults.size === all ? "all" : [...defaults.keys()].join(", ");
+/** One heading for each variable, so that a link leads to it and no line is wider than a phone. */
+const entry = ({ name, defaults, secret, ...rest }: Variable, all: number): string => {
+  const readers = defaults.size === all ? "every part" : [...defaults.keys()].join(", ");
   const [same, ...others] = new Set(defaults.values());
   const standard = others.length === 0 ? same : [...defaults].map(([part, own]) => `${part} ${own}`).join(", ");
   const accepts = `${rest.accepts[0]?.toUpperCase()}${rest.accepts.slice(1)}`;
-  const names = secret ? `\`${name}\`<br>\`${fileVariable(name)}\`` : `\`${name}\``;
-  return `| ${names} | ${standard} | ${cell(`${rest.meaning} ${accepts}.`)} | ${readers} |`;
+  return [
+    `### ${name}`,
+    "",
+    cell(`${rest.meaning} ${accepts}.`),
+    "",
+    `Default: ${standard}. Read by ${readers}.${secret ? ` Or \`${fileVariable(name)}\`.` : ""}`,
+    "",
+  ].join("\n");
 };
-
-const heading = ["| variable | default | meaning, and what is accepted | read by |", "| --- | --- | --- | --- |"];
 
 /** docs/reference/configuration.md: every environment variable of every part. */
 export const configurationPage = (parts: readonly Part[]): string => {
   const variables = variablesOf(parts);
-  const table = (rows: readonly Variable[]) => [...heading, ...rows.map((one) => row(one, parts.length)), ""];
+  const entries = (of: readonly Variable[]) => of.map((one) => entry(one, parts.length));
   const shared = variables.filter((one) => one.defaults.size > 1);
   return [
     "# Configuration",
@@ -110,10 +115,10 @@ export const configurationPage = (parts: readonly Part[]): string => {
     "",
     "## Shared by several parts",
     "",
-    ...table(shared),
+    ...entries(shared),
     ...parts.flatMap(({ name }) => {
       const own = variables.filter((one) => one.defaults.size === 1 && one.defaults.has(name));
-      return own.length === 0 ? [] : [`## ${name[0]?.toUpperCase()}${name.slice(1)}`, "", ...table(own)];
+      return own.length === 0 ? [] : [`## ${name[0]?.toUpperCase()}${name.slice(1)}`, "", ...entries(own)];
     }),
   ].join("\n");
 };

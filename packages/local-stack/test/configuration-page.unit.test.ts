@@ -1,5 +1,6 @@
-import { ConfigError, readConfig } from "@herald/kit";
+import { ConfigError, readConfig, variableInfo } from "@herald/kit";
 import { expect, test } from "vitest";
+import { z } from "zod";
 import { AnalyticsConfig } from "../../../services/analytics/src/config.ts";
 import { DispatchConfig } from "../../../services/dispatch/src/config.ts";
 import { GatewayConfig } from "../../../services/gateway/src/config.ts";
@@ -21,11 +22,25 @@ test("the page in docs/reference is this one (npm run docs)", async () => {
 });
 
 test("a secret has its file beside it, and a default is written as one would set it", () => {
-  expect(page).toContain("| `HERALD_ADMIN_TOKEN`<br>`HERALD_ADMIN_TOKEN_FILE` | **required** |");
-  expect(page).toContain("| `HERALD_DISPATCH_RETENTION` | `90d` |");
-  expect(page).toContain("| `HERALD_NATS_STORAGE` | `8GiB` |");
-  expect(page).toContain("| `HERALD_PORT` | gateway `8080`, registry `8081`, dispatch `8082`, analytics `8083` |");
+  expect(page).toMatch(
+    /^### HERALD_ADMIN_TOKEN\n\n.*\n\nDefault: \*\*required\*\*\. .* Or `HERALD_ADMIN_TOKEN_FILE`\.$/m,
+  );
+  expect(page).toMatch(/^### HERALD_DISPATCH_RETENTION\n\n.*\n\nDefault: `90d`\./m);
+  expect(page).toMatch(/^### HERALD_NATS_STORAGE\n\n.*\n\nDefault: `8GiB`\. Read by bootstrap\.$/m);
+  expect(page).toContain("Default: gateway `8080`, registry `8081`, dispatch `8082`, analytics `8083`. Read by");
+  expect(page).not.toContain("\n|");
   expect(page).not.toContain("HERALD_PORT_FILE");
+});
+
+test("the value that a refusal shows as an example is accepted", () => {
+  const shown = parts.flatMap(({ schema }) =>
+    Object.entries(schema.shape).flatMap(([name, type]) => {
+      const { example = "", secret = true } = variableInfo(type) ?? {};
+      return secret ? [] : [{ name, example, isAccepted: z.safeParse(type, example).success }];
+    }),
+  );
+  expect(shown.length).toBeGreaterThan(40);
+  expect(shown.filter(({ isAccepted }) => !isAccepted)).toEqual([]);
 });
 
 test("a text that no variable expects is a problem with its name, for each variable of each part", () => {
