@@ -154,7 +154,7 @@ module.exports = {
       to: {
         path: "^packages/([^/]+)/(src|test)/",
         pathNot:
-          "^packages/[^/]+/(src|test)/index\\.ts$|^packages/bus/src/permissions/index\\.ts$|^packages/client/src/known-values/index\\.ts$|^packages/payload/src/liquid-parser/index\\.ts$|^packages/local-stack/test/deployed-parts\\.ts$|^$1/$2/",
+          "^packages/[^/]+/(src|test)/index\\.ts$|^packages/bus/src/permissions/index\\.ts$|^packages/client/src/known-values/index\\.ts$|^packages/payload/src/liquid-parser/index\\.ts$|^packages/simulators/src/webpush/decrypt\\.ts$|^packages/local-stack/test/deployed-parts\\.ts$|^$1/$2/",
       },
     },
   ],

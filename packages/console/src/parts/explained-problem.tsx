@@ -3,7 +3,13 @@ import { Alert, Button, Text } from "@mantine/core";
 import { textOf } from "../api/problem-texts.ts";
 import { namedSentences, sentencesOf } from "../api/problems.ts";
 import { Icon } from "./icon.tsx";
-import type { ProblemProps } from "./page.tsx";
+
+export type ProblemProps = {
+  readonly error: unknown;
+  readonly onRetry?: (() => void) | undefined;
+  /** JSON pointers of the fields that show their own problems. */
+  readonly marked?: readonly string[];
+};
 
 /** An error in sentences for people. What the API says helps where it names fields; otherwise it waits behind "Details". */
 export default function ExplainedProblem({ error, onRetry, marked = [] }: ProblemProps) {

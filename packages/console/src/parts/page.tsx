@@ -2,6 +2,7 @@ import { Alert, CopyButton, Group, Stack, Text, type TextProps } from "@mantine/
 import { lazy, type ReactNode, Suspense, useEffect } from "react";
 import { useGone } from "../api/live.tsx";
 import { isUnreachable, sentencesOf } from "../api/problems.ts";
+import type { ProblemProps } from "./explained-problem.tsx";
 import { Status } from "./format.tsx";
 import { Icon } from "./icon.tsx";
 
@@ -81,13 +82,6 @@ export const Empty = ({ title, text, action }: EmptyProps) => (
     {action}
   </Stack>
 );
-
-export type ProblemProps = {
-  readonly error: unknown;
-  readonly onRetry?: (() => void) | undefined;
-  /** JSON pointers of the fields that show their own problems. */
-  readonly marked?: readonly string[];
-};
 
 /** Without the sentences for people, which are loaded only when they are shown. */
 const PlainProblem = ({ error }: ProblemProps) => (
