@@ -11,7 +11,11 @@ const read = (path: string) => readFileSync(join(import.meta.dirname, "..", path
 const recipe = read("Dockerfile");
 
 /** What a part finds in its environment. `read_settings` is given a file like that of a volume. */
-const environmentOf = async (part: string, given: Record<string, string> = {}): Promise<Record<string, string>> => {
+const environmentOf = async (
+  part: string,
+  given: Record<string, string> = {},
+  lines = "",
+): Promise<Record<string, string>> => {
   const settings = ["HERALD_ADMIN_TOKEN", "HERALD_OPEN_KEYS", "GRAFANA_PASSWORD"]
     .concat(["REGISTRY", "DISPATCH", "ANALYTICS"].map((service) => `HERALD_${service}_MASTER_KEYS`))
     .concat(
@@ -20,7 +24,7 @@ const environmentOf = async (part: string, given: Record<string, string> = {}): 
       ),
     )
     .concat(["REGISTRY", "DISPATCH", "ANALYTICS", "ADMIN"].map((user) => `HERALD_MONGO_PASSWORD_${user}`));
-  const file = settings.map((name) => `${name}='made ${name}='\n`).join("");
+  const file = settings.map((name) => `${name}='made ${name}='\n`).join("") + lines;
   const script = `. ./infra/all/parts; eval "$(declare -f read_settings | sed 's|/data/.env|/dev/fd/9|')"; prepare ${part} 9<<<"$FILE"; unset FILE; env -0`;
   const { stdout } = await promisify(execFile)("bash", ["-euc", script], {
     cwd: join(import.meta.dirname, "../.."),
@@ -68,6 +72,16 @@ test("what the container was started with comes first: stores elsewhere, keys, a
   });
   expect(environment).not.toHaveProperty("HERALD_OPEN_KEYS");
   expect(environment).not.toHaveProperty("HERALD_PORT");
+});
+
+test("the broker's disk is what the container was started with, a line of /data/.env, or 2 GiB", async () => {
+  const line = "HERALD_NATS_STORAGE=1GiB\n";
+  const environments = await Promise.all([
+    environmentOf("bus bootstrap", { HERALD_NATS_STORAGE: "3GiB" }, line),
+    environmentOf("bus bootstrap", {}, line),
+    environmentOf("bus bootstrap"),
+  ]);
+  expect(environments.map(({ HERALD_NATS_STORAGE }) => HERALD_NATS_STORAGE)).toEqual(["3GiB", "1GiB", "2GiB"]);
 });
 
 test("its programs start with the settings of V8 that their own images have, and every part has a user", () => {
