@@ -8,13 +8,14 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 /** infra/backup and infra/restore with a `docker` that only notes what runs: real shells, real signals. test:compose runs both on an engine. */
 
 const stopped = ["analytics", "dispatch", "registry"];
-/** Keeps a file in `running` for each service that runs, and waits, until it is told otherwise, where the test wants to send a signal. */
+/** Sends its input to the container, as `exec -T` and `run -T` do. Keeps a file in `running` for each service that runs, and waits, until it is told otherwise, where the test wants to send a signal. */
 const docker = `#!/bin/sh
 shift
 asked="$*"
 case $1 in
-  exec) echo 'two words' ;;
+  exec) cat >/dev/null; echo 'two words' ;;
   stop) shift; for service in "$@"; do rm "running/$service"; done ;;
+  run) case $asked in *" restore"*) cat >>restored ;; esac ;;
   up) for service in analytics dispatch gateway registry; do touch "running/$service"; done; echo 'Container Started' >&2 ;;
 esac
 case $asked in $STANDS_AT)
@@ -43,7 +44,7 @@ const makeTree = async (): Promise<string> => {
   await writeFile(join(tree, "bin/docker"), docker);
   await chmod(join(tree, "bin/docker"), 0o755);
   await mkdir(join(tree, "before"));
-  for (const part of ["broker", ...stopped]) await writeFile(join(tree, "before", `${part}.backup`), "");
+  for (const part of ["broker", ...stopped]) await writeFile(join(tree, "before", `${part}.backup`), `${part}\n`);
   return tree;
 };
 
@@ -156,6 +157,8 @@ test("a refused restore says that the services stay stopped, and a finished one 
   const { code, said } = await start(tree, ["restore", "before", "--replace"], {}).ended;
   expect(code).toBe(0);
   expect(said).not.toContain("stay stopped");
+  // Each part's file, whole.
+  expect(await readFile(join(tree, "restored"), "utf8")).toBe("registry\nregistry\ndispatch\nanalytics\nbroker\n");
   expect(await runningIn(tree)).toEqual(all);
 });
 
