@@ -87,12 +87,7 @@ const leaveForCompose = async (given: Given, file: string): Promise<void> => {
   const page = await readFile(join(import.meta.dirname, "../../../docs/how-to/one-container.md"), "utf8");
   const [leave = "", back = ""] = shellBlocks(page, "When to leave it");
   const [unpack = "", restore = ""] = leave.split(/^(?=infra\/restore)/m);
-  const home = join(tree, "compose");
-  await mkdir(home);
-  for (const path of ["docker-compose.yml", "infra"]) await cp(join(tree, path), join(home, path), { recursive: true });
-  const own = { ...env, COMPOSE_PROJECT_NAME: `${one.name}-compose`, HERALD_VERSION: one.name };
-  const here = { cwd: home, env: own };
-  // The images that compose would build or pull, of the same programs.
+  // The images that compose would build or pull, of the same programs; what these have in common is built.
   for (const service of ["bus", "gateway", "registry", "dispatch", "analytics"])
     await must(
       "docker",
@@ -109,6 +104,11 @@ const leaveForCompose = async (given: Given, file: string): Promise<void> => {
       ],
       { cwd: tree, env },
     );
+  const home = join(tree, "compose");
+  await mkdir(home);
+  for (const path of ["docker-compose.yml", "infra"]) await cp(join(tree, path), join(home, path), { recursive: true });
+  const own = { ...env, COMPOSE_PROJECT_NAME: `${one.name}-compose`, HERALD_VERSION: one.name };
+  const here = { cwd: home, env: own };
   const gateway = `127.0.0.1:${await freePort()}`;
   try {
     await cp(file, join(home, "herald.backup"));

@@ -85,7 +85,7 @@ export const pipe = async (
   return new Promise((resolve) => child.on("close", (code) => resolve({ code, said })));
 };
 
-/** Simulators in a container of their own: what they received outlives Herald's. Returns their demo project, made in `one`. */
+/** Simulators in a container of their own: what they received outlives Herald's. Returns the container's name. */
 export const startSimulators = async (docker: Docker, image: string, network: string): Promise<string> => {
   const name = `${network}-simulators`;
   const settings = {
