@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { roleOf } from "../../../services/gateway/src/auth/caller.ts";
 import { errorsOf } from "../../../services/gateway/src/docs/describe-routes.ts";
 import { allRoutes } from "../../../services/gateway/src/routes/all-routes.ts";
-import { problemTexts, textOf } from "../src/api/problem-texts.ts";
+import { problemTexts, problemTextOf } from "../src/api/problem-texts.ts";
 
 /** All that a session may call, and signing in. */
 const reached = allRoutes.filter(
@@ -30,6 +30,6 @@ test("each of them says what happened and what to do, in people's words", () => 
 });
 
 test("an error of a later version has a sentence too", () => {
-  expect(textOf("brewed-tea")).toEqual({ title: "Herald refused this", next: "Details says why." });
-  expect(textOf("toString").title).toBe("Herald refused this");
+  expect(problemTextOf("brewed-tea")).toEqual({ title: "Herald refused this", next: "Details says why." });
+  expect(problemTextOf("toString").title).toBe("Herald refused this");
 });

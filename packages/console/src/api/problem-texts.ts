@@ -131,5 +131,5 @@ export const problemTexts: Readonly<Record<string, ProblemText>> = {
 
 const unknown = text("Herald refused this", "Details says why.");
 
-export const textOf = (slug: string): ProblemText =>
+export const problemTextOf = (slug: string): ProblemText =>
   Object.hasOwn(problemTexts, slug) ? (problemTexts[slug] ?? unknown) : unknown;

@@ -12,7 +12,7 @@ import { RoleNote } from "../parts/role-note.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { activityName } from "./notifications.tsx";
 import { deviceColumns } from "./trace.tsx";
-import type { Sent } from "./user/merge-sent.ts";
+import type { SentToUser } from "./user/merge-sent.ts";
 import { UserPreferences } from "./user/preferences.tsx";
 import { maxTimelines, readSent } from "./user/sent.ts";
 
@@ -20,7 +20,7 @@ const sentAtATime = 20;
 /** Each read asks for the timelines of several devices. */
 const sentEveryMs = 30_000;
 
-const sentColumns = (id: string): readonly Column<Sent>[] => [
+const sentColumns = (id: string): readonly Column<SentToUser>[] => [
   {
     title: "Message",
     cell: ({ notification }) => (

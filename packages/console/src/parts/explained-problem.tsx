@@ -1,6 +1,6 @@
 import { HeraldError } from "@herald/client";
 import { Alert, Button, Text } from "@mantine/core";
-import { textOf } from "../api/problem-texts.ts";
+import { problemTextOf } from "../api/problem-texts.ts";
 import { namedSentences, sentencesOf } from "../api/problems.ts";
 import { Icon } from "./icon.tsx";
 
@@ -14,7 +14,7 @@ export type ProblemProps = {
 /** An error in sentences for people. What the API says helps where it names fields; otherwise it waits behind "Details". */
 export default function ExplainedProblem({ error, onRetry, marked = [] }: ProblemProps) {
   const slug = error instanceof HeraldError ? error.slug : "internal";
-  const { title, next, open = false } = textOf(slug);
+  const { title, next, open = false } = problemTextOf(slug);
   const requestId = error instanceof HeraldError ? error.requestId : undefined;
   const named = slug === "validation-failed" ? namedSentences(error, marked) : sentencesOf(error);
   const isMarked = slug === "validation-failed" && named.length === 0;

@@ -14,7 +14,7 @@ import { type Route, tags } from "../http/route.ts";
 import { IdempotencyKey } from "../http/serve-route.ts";
 import { describeWebhooks, webhookMessages } from "./describe-webhooks.ts";
 import { addExamples, type Media } from "./example-of.ts";
-import { override, withoutRepeats } from "./override-schema.ts";
+import { overrideSchema, withoutRepeats } from "./override-schema.ts";
 
 /** The credentials that a route takes, each with the scopes or the role that it needs (OpenAPI 3.1 lists both by name). */
 const securityOf = (route: Route): Record<string, string[]>[] => {
@@ -283,7 +283,7 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
         },
       },
     },
-    { override },
+    { override: overrideSchema },
   );
   delete document.paths?.[forSchemas];
   return asText(addExamples(withoutRepeats(document)));

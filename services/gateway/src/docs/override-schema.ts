@@ -38,7 +38,7 @@ const open = (schema: Json): void => {
 };
 
 /** Adds keywords that zod leaves out of JSON Schema, and removes those that only zod understands. */
-export const override = ({ jsonSchema, zodSchema, io }: Context): void => {
+export const overrideSchema = ({ jsonSchema, zodSchema, io }: Context): void => {
   const { id, examples } = z.globalRegistry.get(zodSchema) ?? {};
   // Zod drops examples of schemas that preprocess their input.
   if (id !== undefined && examples !== undefined) jsonSchema.examples = examples as unknown[];
@@ -55,7 +55,7 @@ export const override = ({ jsonSchema, zodSchema, io }: Context): void => {
   if (io === "output") open(jsonSchema);
 };
 
-/** Where a schema has a description of its own, zod repeats keywords beside its `$ref` as they were before {@link override}. */
+/** Where a schema has a description of its own, zod repeats keywords beside its `$ref` as they were before {@link overrideSchema}. */
 export const withoutRepeats = <Document>(document: Document): Document =>
   JSON.parse(
     JSON.stringify(document, (_, value) => {

@@ -1,7 +1,7 @@
 import type { Notification } from "@herald/client";
 
 /** A notification for a user. `device`: a device of the user's that it was for; absent: it names the user and has no result there yet. */
-export type Sent = {
+export type SentToUser = {
   readonly notification: Pick<Notification, "id" | "created_at" | "title" | "body" | "activity">;
   readonly status: string;
   readonly reason?: string | undefined;
@@ -9,12 +9,12 @@ export type Sent = {
 };
 
 /** The first rows of a list, newest first. `end`: the notification behind which the list continues; absent: it has no more. */
-export type SentSource = { readonly rows: readonly Sent[]; readonly end?: string | undefined };
+export type SentSource = { readonly rows: readonly SentToUser[]; readonly end?: string | undefined };
 
 /** From the best result to the worst: a user has a notification when one device has it. */
 const results = ["opened", "accepted", "pending", "skipped", "failed", "expired", "cancelled"];
 
-const rankOf = ({ device, status }: Sent): number => {
+const rankOf = ({ device, status }: SentToUser): number => {
   const rank = results.indexOf(status);
   return device === undefined || rank < 0 ? results.length : rank;
 };
@@ -25,7 +25,7 @@ const rankOf = ({ device, status }: Sent): number => {
  */
 export const mergeSent = (
   sources: readonly SentSource[],
-): { readonly data: readonly Sent[]; readonly more: boolean } => {
+): { readonly data: readonly SentToUser[]; readonly more: boolean } => {
   const ends = sources.flatMap(({ end }) => end ?? []);
   const oldest = ends.toSorted().at(-1) ?? "";
   const byId = Map.groupBy(

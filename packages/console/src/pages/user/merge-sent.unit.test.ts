@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { mergeSent, type Sent } from "./merge-sent.ts";
+import { mergeSent, type SentToUser } from "./merge-sent.ts";
 
-const row = (id: string, status: string, device?: string): Sent => ({
+const row = (id: string, status: string, device?: string): SentToUser => ({
   notification: { id, created_at: "2030-01-31T09:00:00.000Z", title: id },
   status,
   device,
