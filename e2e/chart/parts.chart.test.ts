@@ -242,15 +242,18 @@ describe.runIf(skipped === undefined)("the parts", () => {
 
   test("every variable of the reference can be given: by a value of the chart, by config, by extraEnv", async () => {
     const page = read("docs/reference/configuration.md");
-    const rows = [...page.matchAll(/^\| `(\w+)`(?:<br>`(\w+)`)? \|.*\| ([\w, ]+) \|$/gm)];
-    expect(rows.length).toBeGreaterThan(40);
+    const entries = [
+      ...page.matchAll(/^### (\w+)\n(?:(?!#).*\n)*?Default: .* Read by ([\w, ]+)\.(?: Or `(\w+)`\.)?$/gm),
+    ];
+    expect(entries.map(([, name]) => name)).toEqual([...page.matchAll(/^### (\w+)$/gm)].map(([, name]) => name));
+    expect(entries.length).toBeGreaterThan(40);
     /** Ports and addresses are the pods' own, and the proxy has values of its own. */
     const byChart =
       /^HERALD_(HOST|PORT|METRICS_PORT|GATEWAY_ADMIN_HOST|GATEWAY_ADMIN_PORT)$|^(HTTPS_PROXY(_FILE)?|NO_PROXY)$/;
     for (const part of parts) {
-      const names = rows
-        .filter(([, , , readers = ""]) => readers === "all" || readers.split(", ").includes(part))
-        .flatMap(([, name = "", file]) => [name, ...(file === undefined ? [] : [file])])
+      const names = entries
+        .filter(([, , readers = ""]) => readers === "every part" || readers.split(", ").includes(part))
+        .flatMap(([, name = "", , file]) => [name, ...(file === undefined ? [] : [file])])
         .filter((name) => !byChart.test(name));
       // A variable and its file exclude each other.
       const files = names.filter((name) => names.includes(name.replace(/_FILE$/, "")) && name.endsWith("_FILE"));
