@@ -266,9 +266,13 @@ describe.runIf(skipped === undefined)("rendered", () => {
       join(helm.folder, "herald.yaml"),
       String(files.find(([, text]) => text.startsWith("# herald.yaml"))?.[1]),
     );
-    const commands = pages.flatMap(([, text]) => text.match(/^helm (install|upgrade) herald .*$/gm) ?? []);
-    expect(commands.length).toBeGreaterThan(3);
-    for (const command of commands) {
+    const commands = pages.flatMap(([page, text]) =>
+      [...text.matchAll(/^helm (?:install|upgrade) herald .*$/gm)].map(([command]) => [page, command] as const),
+    );
+    expect(commands.map(([page]) => page)).toEqual(
+      expect.arrayContaining(["docs/how-to/deploy.md", "docs/how-to/upgrade.md"]),
+    );
+    for (const [, command] of commands) {
       const [, , name = "", path = "", ...options] = command.split(" ");
       const args = options
         .filter((option) => option !== "--wait")

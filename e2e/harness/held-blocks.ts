@@ -32,6 +32,7 @@ export const heldBlocks: Readonly<Record<string, Readonly<Record<string, Held | 
     "With compose": composed,
     Elsewhere: needs("the images and a database elsewhere; infra/backup runs the same command"),
   },
+  "docs/how-to/clients-in-other-languages.md": { "*": "run e2e/packages/generated-clients.packages.test.ts" },
   "docs/how-to/connect-an-android-app.md": {
     "1. Install": unit("the release checks its version"),
     "2. Configure": kitCalls,
@@ -64,7 +65,8 @@ export const heldBlocks: Readonly<Record<string, Readonly<Record<string, Held | 
   },
   "docs/how-to/deploy.md": {
     "On one host, with compose": composed,
-    "On Kubernetes": [needs("an engine; test:compose builds the same"), ...Array<Held>(6).fill(rendered)],
+    "With TLS": [composed, composed, needs("an engine and a name; e2e/tls.scenario.test.ts runs the same Caddyfile")],
+    "On Kubernetes": [needs("an engine; test:compose builds the same"), ...Array<Held>(7).fill(rendered)],
     "Out through a proxy": [unit("its variables exist"), rendered],
   },
   "docs/how-to/export-data.md": {
@@ -88,6 +90,10 @@ export const heldBlocks: Readonly<Record<string, Readonly<Record<string, Held | 
   "docs/how-to/move-from-pnta.md": moved,
   "docs/how-to/move-from-sns.md": moved,
   "docs/how-to/observe.md": { Metrics: "read infra/observability/observability.unit.test.ts" },
+  "docs/how-to/one-container.md": {
+    "When to leave it": "run e2e/compose/one/backup.ts",
+    "*": needs("an engine; test:one does the same"),
+  },
   "docs/how-to/operators.md": {
     "The first operators": [`run ${documents}`, needs("compose or a cluster; infra/init prints the same request")],
     "*": `run ${documents}`,
