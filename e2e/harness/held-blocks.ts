@@ -25,7 +25,7 @@ export const heldBlocks: Readonly<Record<string, Readonly<Record<string, Held | 
     "Send from TypeScript": started,
     "From a release": ["run e2e/packages/build-release.ts", installed, archive],
     "How a notification travels": "shown: a picture",
-    Deploy: composed,
+    Deploy: [needs("an engine; test:one does the same"), composed],
   },
   "docs/tutorial/first-push.md": { "*": started },
   "docs/how-to/back-up.md": {
