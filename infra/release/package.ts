@@ -69,9 +69,9 @@ const typeProjects: Partial<Readonly<Record<PackageName, string>>> = {
   simulators: "tsconfig.types.json",
 };
 
-/** The declarations that a package exports, where the compiler writes those of all its sources. */
+/** The declarations that a package needs, where the compiler writes those of all its sources. */
 const declarations: Partial<Readonly<Record<PackageName, readonly string[]>>> = {
-  simulators: ["index", "start-simulators", "types"],
+  simulators: ["index", "start-simulators", "types", "script/known-answers"],
 };
 
 /** Without what only this repository uses: scripts, development dependencies, the way to the sources. */
@@ -147,10 +147,10 @@ export const buildPackage = async (
   if (project !== undefined) {
     const flags = ["--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--outDir", dist];
     await must(join(root, "node_modules/.bin/tsc"), ["-p", join(folder, project), ...flags], { cwd: root });
-    const exported = declarations[name]?.map((file) => `${file}.d.ts`);
-    if (exported !== undefined)
-      for (const entry of await readdir(dist))
-        if (!exported.includes(entry) && !(entry in files)) await rm(join(dist, entry), { recursive: true });
+    const needed = declarations[name]?.map((file) => `${file}.d.ts`);
+    if (needed !== undefined)
+      for (const entry of await readdir(dist, { recursive: true }))
+        if (entry.endsWith(".d.ts") && !needed.includes(entry)) await rm(join(dist, entry));
   }
   const manifest = await readFile(join(folder, "package.json"), "utf8");
   const { version } = JSON.parse(manifest) as { version: string };
