@@ -107,13 +107,18 @@ describe.each(Object.entries(maxPackedBytes))("@herald/%s", (name, maxBytes) => 
     expect(missing).toEqual([]);
     const readme = (await read("README.md")).stdout;
     const prose = readme.replace(/^```.*?^```$/gms, "");
-    const named = [...prose.matchAll(/`([\w.-]+(?:\/[\w.-]+)*(?:\/|\.(?:[cm]?[jt]s|json|kt)))`/g)].map(
+    // What begins with a dot is made where the program runs.
+    const named = [...prose.matchAll(/`([\w-][\w.-]*(?:\/[\w.-]+)*(?:\/|\.(?:[cm]?[jt]s|json|kt)))`/g)].map(
       ([, file]) => file,
     );
     expect(
       named.filter((file = "") => !files.some((one) => `${one}/`.includes(`/${file.replace(/\/$/, "")}/`))),
     ).toEqual([]);
+    const anchors = [...prose.matchAll(/^#+ (.+)$/gm)].map(
+      ([, heading = ""]) => `#${heading.toLowerCase().replaceAll(" ", "-")}`,
+    );
     for (const [, link = ""] of readme.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (anchors.includes(link)) continue;
       expect(link).toMatch(/^https:\/\//);
       const [path] = link.split("#");
       if (path?.startsWith(repository)) await stat(join(root, path.slice(`${repository}/blob/v${version}/`.length)));
