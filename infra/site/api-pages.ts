@@ -53,10 +53,16 @@ const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text
 
 /** The reference of the API: an introduction, a page for each tag, the schemas, the errors and the events. */
 export const apiPages = (document: ApiDocument & { readonly tags: readonly { readonly name: string }[] }): Page[] => {
-  const tagged = document.tags.map(({ name }) => {
+  // What most readers come for is the first page, and on it the request that sends.
+  const names = document.tags
+    .map(({ name }) => name)
+    .toSorted((one, other) => Number(other === "Notifications") - Number(one === "Notifications"));
+  const tagged = names.map((name) => {
     const paths = Object.entries(document.paths).flatMap(
       ([path, methods]): [string, ApiDocument["paths"][string]][] => {
-        const own = Object.entries(methods).filter(([, { tags }]) => tags[0] === name);
+        const own = Object.entries(methods)
+          .filter(([, { tags }]) => tags[0] === name)
+          .toSorted(([one], [other]) => Number(other === "post") - Number(one === "post"));
         return own.length === 0 ? [] : [[path, Object.fromEntries(own)]];
       },
     );
