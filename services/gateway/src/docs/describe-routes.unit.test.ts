@@ -115,6 +115,7 @@ describe("generators of clients find", () => {
     const [credential = ""] = /Credential: .*/.exec(about) ?? [];
     expect(credential).toContain("with the scope <code>read</code> and <code>send</code>");
     expect(credential).toContain("with the role <code>operator</code>");
+    expect(credential).toMatch(/<\/code>\. Or an operator&#39;s token, .*\. Or an operator&#39;s session .*>\.<\/p>/);
   });
 
   test("each schema that is named, and none that is not", () => {

@@ -53,14 +53,15 @@ const heading = ({ path, method }: Found): string =>
   `<span class="method">${escapeHtml(method)}</span><code>${escapeHtml(path)}</code>`;
 
 const credentials = ({ security }: Operation, { components }: ApiDocument): string => {
-  const words = security.map((alternative) => {
+  const words = security.map((alternative, at) => {
     const [[name, needs] = []] = Object.entries(alternative);
     if (name === undefined || needs === undefined) return "none; the body says who calls";
     const about = components.securitySchemes[name]?.description ?? name;
     const named = needs.map((need) => `\`${need}\``).join(" and ");
-    return prose(about.replace(/the route's (scope|role)/, `the $1 ${named}`));
+    const sentence = about.replace(/\.$/, "").replace(/the route's (scope|role)/, `the $1 ${named}`);
+    return prose(at === 0 ? sentence : sentence.charAt(0).toLowerCase() + sentence.slice(1));
   });
-  return words.join("; or ");
+  return `${words.join(". Or ")}.`;
 };
 
 const responseOf = (response: Operation["responses"][string], { components }: ApiDocument): ApiResponse =>
