@@ -1,8 +1,10 @@
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { imageNames } from "../release/images.ts";
 
 /** The one container without an engine: what its files say about users, secrets and ports. test:one runs it. */
@@ -24,7 +26,10 @@ const environmentOf = async (
       ),
     )
     .concat(["REGISTRY", "DISPATCH", "ANALYTICS", "ADMIN"].map((user) => `HERALD_MONGO_PASSWORD_${user}`));
-  const file = settings.map((name) => `${name}='made ${name}='\n`).join("") + lines;
+  // infra/init writes keys without quotes; who brings a file of compose may have some.
+  const file =
+    settings.map((name) => (name.endsWith("_KEYS") ? `${name}=k1:made=\n` : `${name}='made ${name}='\n`)).join("") +
+    lines;
   const script = `. ./infra/all/parts; eval "$(declare -f read_settings | sed 's|/data/.env|/dev/fd/9|')"; prepare ${part} 9<<<"$FILE"; unset FILE; env -0`;
   const { stdout } = await promisify(execFile)("bash", ["-euc", script], {
     cwd: join(import.meta.dirname, "../.."),
@@ -52,6 +57,7 @@ test("each part has its own secrets alone, and listens on loopback but for the g
     HERALD_NATS_USER: "herald-bootstrap",
     HERALD_NATS_PASSWORD: "made HERALD_NATS_PASSWORD_BOOTSTRAP=",
   });
+  expect(environments[0]).toMatchObject({ HERALD_OPEN_KEYS: "k1:made=" });
   const hosts = environments.map(({ HERALD_HOST, HERALD_METRICS_HOST }) => `${HERALD_HOST} ${HERALD_METRICS_HOST}`);
   expect(hosts).toEqual(["0.0.0.0 127.0.0.1", ...Array(4).fill("127.0.0.1 127.0.0.1")]);
 });
@@ -82,6 +88,31 @@ test("the broker's disk is what the container was started with, a line of /data/
     environmentOf("bus bootstrap"),
   ]);
   expect(environments.map(({ HERALD_NATS_STORAGE }) => HERALD_NATS_STORAGE)).toEqual(["3GiB", "1GiB", "2GiB"]);
+});
+
+test.each([
+  [{}, "5368709120"],
+  [{ HERALD_NATS_STORAGE: "8GiB" }, "8589934592"],
+])("the broker starts with no less than its streams have, with %j", async (given, expected) => {
+  const folder = await mkdtemp(join(tmpdir(), "herald-one-broker-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const stream = join(folder, "nats/jetstream/HERALD/streams/PUSH_CMD");
+  await mkdir(stream, { recursive: true });
+  await writeFile(join(stream, "meta.inf"), JSON.stringify({ name: "PUSH_CMD", max_bytes: 5 * 2 ** 30 }));
+  await writeFile(join(folder, "nats-server"), `#!/bin/sh\necho "$HERALD_NATS_STORAGE"; cat "$2"`, { mode: 0o755 });
+  const script = `. ./infra/all/parts
+    eval "$(declare -f read_settings broker_settings | sed "s|/data/.env|/dev/null|; s|/data|$FOLDER|; s|/herald/|./|")"
+    broker_settings >"$FOLDER/nats.conf"
+    read_settings && ./infra/start-nats -c "$FOLDER/nats.conf"`;
+  const { stdout } = await promisify(execFile)("bash", ["-euc", script], {
+    cwd: join(import.meta.dirname, "../.."),
+    env: { PATH: `${folder}:${process.env.PATH}`, FOLDER: folder, ...given },
+  });
+  const [limit, ...configuration] = stdout.split("\n");
+  expect(limit).toBe(expected);
+  expect(configuration.join("\n")).toMatch(
+    /listen: "127\.0\.0\.1:4222"[\s\S]*store_dir: ".*\/nats"\n[^}]*max_file_store: \$HERALD_NATS_STORAGE\n/,
+  );
 });
 
 test("its programs start with the settings of V8 that their own images have, and every part has a user", () => {
