@@ -90,6 +90,32 @@ test("the broker's disk is what the container was started with, a line of /data/
   expect(environments.map(({ HERALD_NATS_STORAGE }) => HERALD_NATS_STORAGE)).toEqual(["3GiB", "1GiB", "2GiB"]);
 });
 
+test("a backup has the keys that the container uses, not those of the volume that it was started without", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "herald-one-keys-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const names = ["OPEN", "REGISTRY_MASTER", "DISPATCH_MASTER", "ANALYTICS_MASTER"].map((name) => `HERALD_${name}_KEYS`);
+  const file = `HERALD_ADMIN_TOKEN=token\n${names.map((name) => `${name}=k1:made=\n`).join("")}`;
+  await writeFile(join(folder, ".env"), file);
+  await writeFile(join(folder, "open"), "k1:file=\n");
+  const script = `. ./infra/all/parts
+    eval "$(declare -f read_settings settings_with_keys | sed "s|/data|$FOLDER|")"; settings_with_keys`;
+  const { stdout } = await promisify(execFile)("bash", ["-euc", script], {
+    cwd: join(import.meta.dirname, "../.."),
+    env: {
+      ...{ PATH: process.env.PATH, FOLDER: folder },
+      HERALD_OPEN_KEYS_FILE: join(folder, "open"),
+      HERALD_DISPATCH_MASTER_KEYS: "k1:given=",
+    },
+  });
+  expect(stdout.trim().split("\n")).toEqual([
+    "HERALD_ADMIN_TOKEN=token",
+    "HERALD_OPEN_KEYS=k1:file=",
+    "HERALD_REGISTRY_MASTER_KEYS=k1:made=",
+    "HERALD_DISPATCH_MASTER_KEYS=k1:given=",
+    "HERALD_ANALYTICS_MASTER_KEYS=k1:made=",
+  ]);
+});
+
 test.each([
   [{}, "5368709120"],
   [{ HERALD_NATS_STORAGE: "8GiB" }, "8589934592"],
