@@ -97,9 +97,9 @@ describe("infra/init", () => {
   test("prints for Kubernetes what compose reads in .env, and passwords in URLs as a URL has them", async () => {
     const written = {
       GATEWAY: [`'x $y "z'`, 'x $y "z'],
-      REGISTRY: ['"p\\"q\\\\r\\$s"', 'p"q\\r$s'],
+      REGISTRY: ['"p\\"q\\\\r\\$s" # since "May"', 'p"q\\r$s'],
       DISPATCH: ["12345e67 # since May", "12345e67"],
-      ANALYTICS: ["x#y", "x#y"],
+      ANALYTICS: ["x#y  ", "x#y"],
       BOOTSTRAP: ['"it\'s"', "it's"],
     };
     const url = "a@b:c/d?e#f[g]%40 h";
