@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { Environment, Profile } from "./profiles.ts";
 
@@ -30,10 +30,24 @@ const parse = (file: string, text: string): LocalSystem | undefined => {
   }
 };
 
-/** The system that `npm start` runs in this checkout. The file exists only while it is ready. */
+/** Undefined: there is none. A file of another user, as anyone could put into `/tmp/.herald`, would send tokens of the environment to them. */
+const readOwn = async (path: string): Promise<string | undefined> => {
+  const file = await open(path).catch(() => undefined);
+  if (file === undefined) return undefined;
+  try {
+    const { uid } = await file.stat();
+    return process.getuid === undefined || uid === process.getuid() ? await file.readFile("utf8") : undefined;
+  } catch {
+    return undefined;
+  } finally {
+    await file.close();
+  }
+};
+
+/** The system that `npm start` runs in this checkout, as this user. The file exists only while it is ready. */
 export const findLocalSystem = async (env: Environment): Promise<LocalSystem | undefined> => {
   for (const file of filesFrom(env)) {
-    const text = await readFile(file, "utf8").catch(() => undefined);
+    const text = await readOwn(file);
     if (text !== undefined) return parse(file, text);
   }
   return undefined;
