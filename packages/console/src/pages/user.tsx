@@ -81,7 +81,7 @@ export default function UserPage() {
         )
       }
     >
-      <RoleNote needs="operator" can="change anything here" />
+      <RoleNote needs="operator" can="change anything here and see preferences" />
       <Stack>
         <List
           query={devices}
@@ -90,7 +90,7 @@ export default function UserPage() {
           label="Devices"
           empty={{ title: "This user is not logged in on any device." }}
         />
-        <UserPreferences user={user} />
+        {mayWrite && <UserPreferences user={user} />}
         <List
           query={sent}
           columns={sentColumns(id)}
