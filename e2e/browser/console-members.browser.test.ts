@@ -61,7 +61,7 @@ test("a member sees the own project, no other and nothing of the installation", 
   }
   expect(refused).toEqual([]);
   await page.goto(`${herald.system.gateway}/console/p/${other.id}/settings`);
-  await page.getByText("project not found").first().waitFor();
+  await page.getByText("This project does not exist").first().waitFor();
   expect(await page.content()).not.toContain("Other team");
   expectCalm(page);
 });
