@@ -104,7 +104,9 @@ export const createHttp = (options: HeraldOptions, root: "/api/v1" | "/admin/v1"
     maxWaitMs = defaultMaxWaitMs,
   } = options;
   if (!URL.canParse(url)) throw new TypeError("url: must be an absolute URL, such as https://herald.example.com");
-  // fetch would quote a malformed token in its error.
+  // fetch would quote a password in its error, and a malformed token.
+  const { username, password } = new URL(url);
+  if (username + password !== "") throw new TypeError("url: must have no user and no password in it");
   if (session === undefined && !/^[!-~]+$/.test(token))
     throw new TypeError("token: must be a token of Herald's, without spaces");
   const credentials: Record<string, string> = session === undefined ? { authorization: `Bearer ${token}` } : {};

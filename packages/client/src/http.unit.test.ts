@@ -138,6 +138,12 @@ test("a file is uploaded as it is, once an attempt, for the project of an operat
   expect(uploads[0]?.headers).toMatchObject({ "content-type": "text/csv", "herald-project": "prj_1" });
 });
 
+test("a URL with a password is refused without showing it", () => {
+  const make = (url: string) => () => new Herald({ url, token: "hpt_1" });
+  expect(make("https://me:secret@herald.example.com")).toThrow(/^url: must have no user and no password in it$/);
+  expect(make("https://token@herald.example.com")).toThrow(/^url: must have no user/);
+});
+
 test("where nothing listens, the error names the address and never the token", async () => {
   const error = await errorOf(new Herald({ url: "http://127.0.0.1:9", token, maxRetries: 0 }).devices.get("dev_1"));
   expect([error.slug, error.status]).toEqual(["unreachable", undefined]);
