@@ -115,6 +115,10 @@ describe.runIf(skipped === undefined)("rendered", () => {
     );
   });
 
+  test("a fraction is written as it is", () => {
+    expect(JSON.stringify(of("without defaults"))).toContain('{"name":"OTEL_TRACES_SAMPLER_ARG","value":"0.25"}');
+  });
+
   test("an autoscaler owns the number of replicas, or the values do", () => {
     for (const set of Object.keys(valueSets)) {
       const owned = [...ofKind(set, "HorizontalPodAutoscaler"), ...ofKind(set, "ScaledObject")].map(

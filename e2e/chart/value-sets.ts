@@ -109,6 +109,15 @@ export const valueSets: Readonly<Record<string, Values>> = {
     proxy: { url: "http://proxy.example.com:8888", noProxy: "push.example.com,10.0.0.0/8" },
   },
   PostgreSQL: { database: { ferretdb: { enabled: true }, prefix: "push" } },
+  // A null removes a default.
+  "without defaults": {
+    gateway: { config: null, resources: null, extraEnv: null, volumes: null, volumeMounts: null },
+    bootstrap: { resources: null, extraEnv: null },
+    pods: { labels: null, volumes: null, volumeMounts: null },
+    monitoring: { labels: null },
+    env: { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: 0.25 },
+    extraEnv: null,
+  },
   "own pods": {
     networkPolicies: { enabled: false },
     images: { tag: "0.1.0-rc.1", pullPolicy: "Always" },

@@ -48,7 +48,7 @@
 
 {{- define "herald.check.signIn" -}}
 {{- $given := keys (.Values.gateway.config | default dict) -}}
-{{- range concat .Values.extraEnv .Values.gateway.extraEnv -}}
+{{- range concat (.Values.extraEnv | default list) (.Values.gateway.extraEnv | default list) -}}
 {{- $given = concat $given (list .name (trimSuffix "_FILE" .name)) -}}
 {{- end -}}
 {{- $all := list "HERALD_GATEWAY_OIDC_ISSUER" "HERALD_GATEWAY_OIDC_CLIENT_ID" "HERALD_GATEWAY_OIDC_URL" -}}
@@ -102,7 +102,7 @@
 {{- if gt (int .minReplicas) (int .maxReplicas) }}
 - {{ printf "%s.autoscaling.minReplicas is %d, more than maxReplicas, %d" $part (int .minReplicas) (int .maxReplicas) | quote }}
 {{- end }}
-{{- if not (dig "requests" "cpu" "" $values.resources) }}
+{{- if not (dig "requests" "cpu" "" ($values.resources | default dict)) }}
 - {{ printf "%s.resources.requests.cpu is not set; autoscaling needs it, because it measures percent of it" $part | quote }}
 {{- end }}
 {{- end }}
@@ -129,8 +129,8 @@
 {{- $units := dict "" 1 "n" 1e-9 "u" 1e-6 "m" 1e-3 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 "Ei" 1152921504606846976 -}}
 {{- $ferretdb := .Values.database.ferretdb -}}
 {{- range $path, $resources := dict "bootstrap" .Values.bootstrap.resources "gateway" .Values.gateway.resources "registry" .Values.registry.resources "dispatch" .Values.dispatch.resources "analytics" .Values.analytics.resources "database.ferretdb" $ferretdb.resources }}
-{{- range $name, $request := $resources.requests }}
-{{- $limit := get ($resources.limits | default dict) $name }}
+{{- range $name, $request := ($resources).requests }}
+{{- $limit := get (($resources).limits | default dict) $name }}
 {{- $most := include "herald.number" (dict "text" (toString $limit) "units" $units) }}
 {{- if and $most (gt (include "herald.number" (dict "text" (toString $request) "units" $units) | float64) (float64 $most)) }}
 - {{ printf "%s.resources.requests.%s is %v, more than its limit, %v" $path $name $request $limit | quote }}
@@ -143,7 +143,7 @@
 {{- range $part := list "bootstrap" "gateway" "registry" "dispatch" "analytics" "ferretdb" }}
 {{- $values := get $.Values $part | default dict }}
 {{- $own := eq $part "ferretdb" | ternary (list "state") list }}
-{{- $volumes := concat $.Values.pods.volumes ($values.volumes | default list) }}
+{{- $volumes := concat ($.Values.pods.volumes | default list) ($values.volumes | default list) }}
 {{- $names := $own }}
 {{- range $volumes }}
 {{- if has .name $names }}
@@ -152,7 +152,7 @@
 {{- $names = append $names .name }}
 {{- end }}
 {{- $paths := eq $part "ferretdb" | ternary (list "/state") list }}
-{{- range concat $.Values.pods.volumeMounts ($values.volumeMounts | default list) }}
+{{- range concat ($.Values.pods.volumeMounts | default list) ($values.volumeMounts | default list) }}
 {{- if not (has .name $names) }}
 - {{ printf "%s.volumeMounts or pods.volumeMounts names the volume %q, which is not in their volumes" $part .name | quote }}
 {{- end }}
@@ -165,8 +165,8 @@
 {{- end -}}
 
 {{- define "herald.check.labels" -}}
-{{- range $path, $labels := dict "pods.labels" .Values.pods.labels "monitoring.labels" .Values.monitoring.labels }}
-{{- range $name := keys $labels | sortAlpha }}
+{{- range $path, $labels := dict "pods.labels" .Values.pods.labels "monitoring.labels" (.Values.monitoring).labels }}
+{{- range $name := keys ($labels | default dict) | sortAlpha }}
 {{- if regexMatch "^(app\\.kubernetes\\.io/(name|instance|component|part-of|version|managed-by)|helm\\.sh/chart)$" $name }}
 - {{ printf "%s has %s; leave it out: the chart sets it, and selects pods by it" $path $name | quote }}
 {{- end }}

@@ -128,7 +128,7 @@ analytics:
 {{- define "herald.issuer" -}}
 {{- $name := "HERALD_GATEWAY_OIDC_ISSUER" -}}
 {{- $issuer := get (.Values.gateway.config | default dict) $name -}}
-{{- range concat .Values.extraEnv .Values.gateway.extraEnv }}
+{{- range concat (.Values.extraEnv | default list) (.Values.gateway.extraEnv | default list) }}
 {{- if has .name (list $name (print $name "_FILE")) }}
 {{- $issuer = ternary .value "https://unknown" (and (eq .name $name) (hasKey . "value")) }}
 {{- end }}
@@ -170,7 +170,7 @@ analytics:
 
 {{/* Helm reads whole numbers as floats, and would write a million as 1e+06. */}}
 {{- define "herald.text" -}}
-{{- kindIs "float64" . | ternary (int64 . | toString) (toString .) -}}
+{{- and (kindIs "float64" .) (eq . (floor .)) | ternary (int64 . | toString) (toString .) -}}
 {{- end -}}
 
 {{/* The fields of a pod's spec that all parts share, the bootstrap Job included. */}}
@@ -190,7 +190,7 @@ imagePullSecrets:
   - name: {{ . }}
   {{- end }}
 {{- end }}
-{{- with concat .root.Values.pods.volumes (.volumes | default list) }}
+{{- with concat (.root.Values.pods.volumes | default list) (.volumes | default list) }}
 volumes: {{ toJson . }}
 {{- end }}
 {{- range $field := list "nodeSelector" "tolerations" "affinity" "priorityClassName" }}
@@ -208,7 +208,7 @@ securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
   capabilities: { drop: [ALL] }
-{{- with concat .root.Values.pods.volumeMounts (.mounts | default list) }}
+{{- with concat (.root.Values.pods.volumeMounts | default list) (.mounts | default list) }}
 volumeMounts: {{ toJson . }}
 {{- end }}
 {{- end -}}
