@@ -160,7 +160,7 @@ const Deliveries = ({ notification }: { readonly notification: string }) => {
       keyOf={(row) => row.device_id}
       label="Deliveries"
       unmatched="No deliveries have this status."
-      empty={{ title: "No devices yet. They appear here when the targets are expanded." }}
+      empty={{ title: "No devices yet. They appear here as Herald sends to them." }}
     />
   );
 };
