@@ -85,7 +85,7 @@ export default function UserPage() {
       <Stack>
         <List
           query={devices}
-          columns={deviceColumns(id)}
+          columns={deviceColumns(id).filter(({ title }) => title !== "User")}
           keyOf={(row) => row.id}
           label="Devices"
           empty={{ title: "This user is not logged in on any device." }}
@@ -100,7 +100,7 @@ export default function UserPage() {
           onMore={sent.data?.more ? () => setLimit(limit + sentAtATime) : undefined}
         >
           {others > 0 && (
-            <Note className="inside">
+            <Note className="inside" display="block">
               What went to their {maxTimelines} devices that were seen last. The page of each device has the rest.
             </Note>
           )}

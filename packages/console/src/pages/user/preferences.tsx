@@ -8,7 +8,7 @@ import { Note } from "../../parts/page.tsx";
 const setBy: Readonly<Record<string, string>> = {
   user: "the user",
   device: "the device",
-  default: "the kind's default",
+  default: "the kind’s default",
 };
 
 const columns: readonly Column<Preferences["kinds"][number]>[] = [
@@ -45,7 +45,7 @@ export const UserPreferences = ({ user }: { readonly user: string }) => {
       empty={{ title: "This project declares no kinds, so there is nothing to switch off." }}
     >
       {query.data && (
-        <Note className="inside">
+        <Note className="inside" display="block">
           {hours
             ? `Quiet hours: ${hours.from}–${hours.to}, in the time zone of each device.`
             : "No quiet hours of their own."}
