@@ -71,8 +71,8 @@ const pages: Record<string, string> = {
 };
 
 const looks = [
-  { name: "light", colorScheme: "light", width: 1280, height: 860 },
-  { name: "dark", colorScheme: "dark", width: 1280, height: 860 },
+  { name: "light", colorScheme: "light", width: 1280, height: 1020 },
+  { name: "dark", colorScheme: "dark", width: 1280, height: 1020 },
   { name: "phone", colorScheme: "light", width: 360, height: 780 },
   { name: "phone-dark", colorScheme: "dark", width: 360, height: 780 },
 ] as const;
