@@ -117,7 +117,7 @@ test("an upload of recipients: its progress, its counts and its errors by line",
   for (const shown of [page, phone]) {
     await shown.getByText("All 2,502 lines were read.").waitFor();
     await shown.getByText("Refused lines").waitFor();
-    await shown.getByText("Doubles, left out").waitFor();
+    await shown.getByText("Duplicates, left out").waitFor();
     await shown.getByRole("heading", { name: "Lines that were not sent" }).waitFor();
     await shown.getByRole("button", { name: "More" }).click();
     await shown.getByRole("cell", { name: "40", exact: true }).waitFor();

@@ -103,7 +103,7 @@ export const RecipientsPanel = (props: Props) => {
               Processed: !ended && count(processed),
               "Without a device": unmatched > 0 && <span className="warn">{count(unmatched)}</span>,
               "Refused lines": refused > 0 && <span className="bad">{count(refused)}</span>,
-              "Doubles, left out": duplicates > 0 && count(duplicates),
+              "Duplicates, left out": duplicates > 0 && count(duplicates),
               "Problems not listed": leftOut > 0 && count(leftOut),
             }}
           />

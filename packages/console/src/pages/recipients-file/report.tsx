@@ -32,7 +32,7 @@ export const FileReport = ({ report }: { readonly report: Recipients }) => {
           Lines: count(lines),
           Recipients: <b>{count(recipients)}</b>,
           "Refused lines": refused > 0 && <span className="bad">{count(refused)}</span>,
-          "Doubles, left out": duplicates > 0 && count(duplicates),
+          "Duplicates, left out": duplicates > 0 && count(duplicates),
         }}
       />
       {errors.length > 0 && (
