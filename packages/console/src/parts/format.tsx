@@ -69,7 +69,7 @@ export const Sentence = ({ text }: { readonly text: string }) =>
 const tones = {
   good: ["completed", "accepted", "received", "active", "delivered", "enabled", "current", "ready", "ok"],
   open: ["opened", "scheduled", "sending", "pending", "waiting", "deferred", "delayed", "next"],
-  bad: ["failed", "disabled", "gone", "failing", "unready"],
+  bad: ["failed", "disabled", "gone", "failing", "not_ready", "not_answering", "unreachable"],
   warn: ["paused", "blocked", "unknown"],
 };
 

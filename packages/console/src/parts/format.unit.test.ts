@@ -1,6 +1,6 @@
 import { isValidElement } from "react";
 import { expect, test } from "vitest";
-import { bytes, duration, exactTime, Sentence } from "./format.tsx";
+import { bytes, duration, exactTime, Sentence, Status } from "./format.tsx";
 
 test.each([
   [0, "0 B"],
@@ -28,4 +28,14 @@ test("a sentence of the API shows times as people write them, and names as code"
   expect(
     parts.map((part) => (isValidElement<{ children: string }>(part) ? [part.type, part.props.children] : part)),
   ).toEqual(["Its target ", ["code", "user:u_1"], " was sent at ", exactTime(at), " to APNs."]);
+});
+
+test.each([
+  ["completed", "good", "completed"],
+  ["not_ready", "bad", "not ready"],
+  ["not_answering", "bad", "not answering"],
+  ["unreachable", "bad", "unreachable"],
+  ["paused", "warn", "paused"],
+])("the status %s is %s, in the words of the API", (value, tone, words) => {
+  expect(Status({ value }).props).toMatchObject({ color: `var(--${tone})`, children: words });
 });

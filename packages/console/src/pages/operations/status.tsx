@@ -1,5 +1,5 @@
 import type { SystemStatus } from "@herald/client";
-import { Alert, Badge, Progress, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Alert, Progress, SimpleGrid, Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { admin } from "../../api/clients.ts";
 import { useRead } from "../../api/read.ts";
@@ -44,7 +44,7 @@ const Services = ({ status }: { readonly status: SystemStatus }) => (
         key={name}
         title={
           <span className="with-icon">
-            {name} <Badge color={`var(--${state === "ready" ? "good" : "bad"})`}>{state.replaceAll("_", " ")}</Badge>
+            {name} <Status value={state} />
           </span>
         }
       >
@@ -59,7 +59,7 @@ const Services = ({ status }: { readonly status: SystemStatus }) => (
                     started <Time at={replica.started_at} />
                   </Note>
                 ) : (
-                  <Status value="unready" />
+                  <Status value={replica.state} />
                 )}
               </div>
               {replica.failing.map((one) => (
