@@ -1,5 +1,5 @@
 import { ownProblem } from "./problem.ts";
-import { noPushService, ofPushService, subscribe, subscriptionOf } from "./register.ts";
+import { noPushService, subscribe, subscriptionOf } from "./register.ts";
 import type { PendingReport } from "./state.ts";
 import { timely } from "./timely.ts";
 
@@ -50,8 +50,18 @@ export const closeShown = async (script: string): Promise<void> => {
 export const endSubscription = async (script: string): Promise<void> => {
   const registration = await workerOf(script);
   const subscription = registration && (await subscriptionOf(registration.pushManager));
-  if (subscription) await ofPushService(subscription.unsubscribe());
+  if (subscription) await timely(subscription.unsubscribe(), noPushService);
 };
+
+/**
+ * `work` with the push manager. Throws a Problem if the push service cannot be reached: Firefox asks it for a known subscription, too. The
+ * worker does without, because it shows no problem to anyone.
+ */
+export const ofPushService = <Value>(work: Promise<Value>): Promise<Value> =>
+  work.catch((error) => {
+    if (error.name !== "AbortError") throw error;
+    throw ownProblem(noPushService, `the browser does not reach its push service (${error.message})`);
+  });
 
 /** A subscription that the browser is still making. It is not asked for a second one: this one may come late, or never. */
 let subscribing: Promise<PushSubscription> | undefined;

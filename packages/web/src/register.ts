@@ -19,16 +19,9 @@ export const registrationText = ({ data }: State): string => JSON.stringify([dat
 
 export const noPushService = "push-service-unreachable";
 
-/** What the browser's push service answers. Throws a Problem if it cannot be reached: Firefox asks it for a known subscription, too. */
-export const ofPushService = <Value>(answer: Promise<Value>): Promise<Value> =>
-  timely(answer, noPushService).catch((error: Error) => {
-    if (error.name !== "AbortError") throw error;
-    throw ownProblem(noPushService, `the browser does not reach its push service (${error.message})`);
-  });
-
 /** The browser's subscription, if it has one. */
 export const subscriptionOf = (manager: PushManager): Promise<PushSubscription | null> =>
-  ofPushService(manager.getSubscription());
+  timely(manager.getSubscription(), noPushService);
 
 export const subscribe = (manager: PushManager, applicationServerKey: string): Promise<PushSubscription> =>
   manager.subscribe({ userVisibleOnly: true, applicationServerKey });
@@ -48,11 +41,11 @@ export const register = async (
   let subscription = await subscriptionOf(pushManager);
   for (let usable = true; ; usable = false) {
     if (subscription && !(usable && keyOf(subscription) === key.public_key)) {
-      await ofPushService(subscription.unsubscribe());
+      await timely(subscription.unsubscribe(), noPushService);
       subscription = null;
     }
     const isNew = subscription === null;
-    subscription ??= await ofPushService(makeSubscription(pushManager, key.public_key));
+    subscription ??= await timely(makeSubscription(pushManager, key.public_key), noPushService);
     // Edge on Android makes subscriptions that can never get a push: `https://permanently-removed.invalid/…`.
     if (/\.invalid$/.test(new URL(subscription.endpoint).hostname))
       throw ownProblem("push-unavailable", "this browser has no push service", false);

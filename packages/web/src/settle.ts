@@ -1,4 +1,4 @@
-import { activeWorker, browserPermission, subscribeOnce, workerOf } from "./browser.ts";
+import { activeWorker, browserPermission, ofPushService, subscribeOnce, workerOf } from "./browser.ts";
 import { call } from "./call.ts";
 import { type CallProblem, problemOf } from "./problem.ts";
 import { register, registrationText, subscriptionOf } from "./register.ts";
@@ -62,7 +62,7 @@ export const settle = async (
   const mustRegister = async (): Promise<boolean> => {
     if (!state.wanted || browserPermission() !== "granted") return false;
     const registration = await workerOf(worker);
-    const subscription = registration && (await subscriptionOf(registration.pushManager));
+    const subscription = registration && (await ofPushService(subscriptionOf(registration.pushManager)));
     return (
       force ||
       !state.device ||
@@ -88,7 +88,7 @@ export const settle = async (
     if (await mustRegister()) {
       const { device, user } = state;
       called = true;
-      await store(await register(await activeWorker(worker), state, subscribeOnce));
+      await store(await ofPushService(register(await activeWorker(worker), state, subscribeOnce)));
       // A new device has no user: log the user of this page in again, unless another tab logged them out.
       const isUsers = lastToken !== undefined && user === claimsOf(lastToken)?.sub;
       if (state.device !== device && isUsers && !state.userToken) await store({ userToken: lastToken });
