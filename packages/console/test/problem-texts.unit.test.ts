@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { roleOf } from "../../../services/gateway/src/auth/caller.ts";
 import { errorsOf } from "../../../services/gateway/src/docs/describe-routes.ts";
 import { allRoutes } from "../../../services/gateway/src/routes/all-routes.ts";
-import { problemTexts, problemTextOf } from "../src/api/problem-texts.ts";
+import { problemTextOf, problemTexts } from "../src/api/problem-texts.ts";
 
 /** All that a session may call, and signing in. */
 const reached = allRoutes.filter(
