@@ -6,7 +6,7 @@ import { type Browser, startBrowser } from "../browser/browser.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { startTwoPorts, type TwoPorts } from "../hostile/second-port.ts";
 import { type Keycloak, startKeycloak } from "./keycloak.ts";
-import { orSkipped } from "./programs.ts";
+import { keycloak, orSkipped } from "./programs.ts";
 
 /** The page on sign-in, with a real Keycloak and a real Chromium. */
 
@@ -18,16 +18,17 @@ const people = {
   kim: { first: "Kim", last: "Cook", groups: ["kitchen"] },
   zoe: { first: "Zoë", last: "Ünal 你好", groups: ["support"] },
 };
-const keycloak = await orSkipped("sign-in at Keycloak was not tested", () => startKeycloak(clientSecret, people));
+const home = await orSkipped("sign-in at Keycloak was not tested", keycloak);
 
-describe.runIf(keycloak)("sign-in at Keycloak", () => {
-  const provider = keycloak as Keycloak;
+describe.runIf(home)("sign-in at Keycloak", () => {
+  let provider: Keycloak;
   let system: System;
   let gateway: TwoPorts;
   let origin: string;
   let browser: Browser;
   let page: Awaited<ReturnType<Browser["visit"]>>;
   beforeAll(async () => {
+    provider = await startKeycloak(home as string, clientSecret, people);
     system = await startSystem({ console: true });
     const project = await system.project("Shop");
     const groups = join(system.folder, "groups.yaml");
@@ -50,7 +51,7 @@ describe.runIf(keycloak)("sign-in at Keycloak", () => {
     await browser?.close();
     await gateway?.stop();
     await system?.stop();
-    await provider.stop();
+    await provider?.stop();
   });
   logOnFailure(() => system);
 
