@@ -23,7 +23,7 @@ const follow = async (heading: string, variables: Record<string, string> = {}) =
   // The first section defines what the others use.
   const [definitions = ""] = shellBlocks(page, "Create an identity secret")[0]?.split("\n\n") ?? [];
   const names = { gateway: system.gateway, token: project.token, admin: system.adminToken, project: project.id };
-  const blocks = shellBlocks(page, heading).map((block) => block.replaceAll(/^(herald .*)$/gm, "$1; echo"));
+  const blocks = shellBlocks(page, heading);
   const script = [definitions, ...blocks].join("\necho\n");
   const { stdout } = await run("sh", ["-e", "-c", script], { env: { ...process.env, ...names, ...variables } });
   return stdout

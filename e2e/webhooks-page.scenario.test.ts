@@ -35,7 +35,7 @@ const follow = async (heading: string, variables: Record<string, string> = {}) =
   // The first section defines what the others use.
   const [definitions = ""] = shellBlocks(page, "Create a webhook")[0]?.split("\n\n") ?? [];
   const env = { ...process.env, gateway: system.gateway, token: project.token, ...variables };
-  const blocks = shellBlocks(page, heading).map((block) => block.replaceAll(/^(herald .*)$/gm, "$1; echo"));
+  const blocks = shellBlocks(page, heading);
   const { stdout } = await run("sh", ["-e", "-c", [definitions, ...blocks].join("\n")], { env });
   return stdout
     .trim()
