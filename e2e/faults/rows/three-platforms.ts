@@ -92,9 +92,11 @@ export const threePlatforms: Row = {
       // Only pushes of the dead process may repeat. Its last requests took up to the delay of the simulators.
       require(Math.min(...at) <= died + (answerMs + 500) * slow, `${key}: its first push came after the kill`);
     }
-    const marked = (await project.deliveries(id)).filter(({ possible_repeat }) => possible_repeat).length;
-    require(marked >= repeated, `${repeated} came twice, ${marked} are marked`);
-    require(marked < everyone - final.length, `${marked} are marked of ${everyone - final.length} that were not final`);
+    const marked = (await project.deliveries(id)).filter(({ possible_repeat }) => possible_repeat);
+    require(marked.length >= repeated, `${repeated} came twice, ${marked.length} are marked`);
+    const wasUnmarked = new Set(final.flatMap((one) => (one.possible_repeat ? [] : [one.device_id])));
+    const wrongly = marked.filter(({ device_id }) => wasUnmarked.has(device_id)).length;
+    require(wrongly === 0, `${wrongly} were final and unmarked when it died, and are marked`);
     return {
       sent: everyone,
       final: deliveries,
@@ -102,7 +104,7 @@ export const threePlatforms: Row = {
       repeated: { marked: repeated - unmarked.length, unmarked: unmarked.length },
       recoveryMs: undefined,
       problems: [...problems, ...wrong].slice(0, 20),
-      notes: [`${final.length} were final when it died, ${marked} may have come twice`],
+      notes: [`${final.length} were final when it died, ${marked.length} may have come twice`],
     };
   },
 };
