@@ -10,6 +10,7 @@ import { type FileRecipient, uploadTypeOf } from "../recipients-file/read-file.t
 import { FileReport, sendFileLabel } from "../recipients-file/report.tsx";
 import { startUpload } from "../recipients-file/upload.ts";
 import type { Draft } from "./draft.ts";
+import { messageFacts } from "./message-facts.tsx";
 import { notificationOf } from "./notification-of.ts";
 
 type Props = {
@@ -72,12 +73,7 @@ export const FileDialog = ({ draft, file, first, onClose, onSent }: Props) => {
     >
       <Facts
         facts={{
-          Message: (
-            <b dir="auto" className="break">
-              {draft.title || draft.body || draft.template || "(silent)"}
-            </b>
-          ),
-          Kind: draft.kind || "none: cannot be switched off",
+          ...messageFacts(draft),
           File: <span className="break">{file.name}</span>,
         }}
       />

@@ -7,6 +7,7 @@ import { FormDialog } from "../../parts/form.tsx";
 import { count, platformNames } from "../../parts/format.tsx";
 import { Facts } from "../../parts/page.tsx";
 import type { Draft } from "./draft.ts";
+import { messageFacts } from "./message-facts.tsx";
 import { notificationOf } from "./notification-of.ts";
 import { whenOf } from "./when.tsx";
 
@@ -40,12 +41,7 @@ export const SendDialog = ({ draft, devices, onClose, onSent }: Props) => {
     >
       <Facts
         facts={{
-          Message: (
-            <b dir="auto" className="break">
-              {draft.title || draft.body || draft.template || "(silent)"}
-            </b>
-          ),
-          Kind: draft.kind || "none: cannot be switched off",
+          ...messageFacts(draft),
           Targets: draft.targets.join(", "),
           Devices: (
             <>
