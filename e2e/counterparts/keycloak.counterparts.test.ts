@@ -72,7 +72,7 @@ describe.runIf(home)("sign-in at Keycloak", () => {
     await page.locator("#username").waitFor();
     await typeIn(username);
   };
-  /** Keycloak's session is still there, so nobody types. */
+  /** Keycloak's session is still there, so it asks for no password. */
   const signInAgain = () => page.goto(`${origin}/admin/v1/sign-in/oidc?return_to=/console/`);
 
   test("roles follow from groups, also of several, and a name may be in any script", async () => {
