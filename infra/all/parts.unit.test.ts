@@ -28,8 +28,8 @@ const environmentOf = async (
     .concat(["REGISTRY", "DISPATCH", "ANALYTICS", "ADMIN"].map((user) => `HERALD_MONGO_PASSWORD_${user}`));
   // infra/init writes keys without quotes; who brings a file of compose may have some.
   const file =
-    settings.map((name) => (name.endsWith("_KEYS") ? `${name}=k1:made=\n` : `${name}='made ${name}='\n`)).join("") +
-    lines;
+    lines +
+    settings.map((name) => (name.endsWith("_KEYS") ? `${name}=k1:made=\n` : `${name}='made ${name}='\n`)).join("");
   const script = `. ./infra/all/parts; eval "$(declare -f read_settings | sed 's|/data/.env|/dev/fd/9|')"; prepare ${part} 9<<<"$FILE"; unset FILE; env -0`;
   const { stdout } = await promisify(execFile)("bash", ["-euc", script], {
     cwd: join(import.meta.dirname, "../.."),
@@ -78,6 +78,17 @@ test("what the container was started with comes first: stores elsewhere, keys, a
   });
   expect(environment).not.toHaveProperty("HERALD_OPEN_KEYS");
   expect(environment).not.toHaveProperty("HERALD_PORT");
+});
+
+test("a password in /data/.env may have any character and either quotes, in a URL, too", async () => {
+  const password = "p@ss/w:r%d# é?[1]+&=";
+  const environments = await Promise.all(
+    [`'${password}'`, `"${password}"`, password].map((value) =>
+      environmentOf("registry", {}, `HERALD_MONGO_PASSWORD_REGISTRY=${value}\n`),
+    ),
+  );
+  for (const { HERALD_MONGO_URL = "" } of environments)
+    expect(decodeURIComponent(new URL(HERALD_MONGO_URL).password)).toBe(password);
 });
 
 test("the broker's disk is what the container was started with, a line of /data/.env, or 2 GiB", async () => {

@@ -28,7 +28,7 @@ export const killedUpload: Row = {
   name: "recipients",
   fault:
     "kill -9 of one of two replicas of each service, and a restart of NATS, while recipients are uploaded (short: once each, 14,400 lines)",
-  pass: "the upload continues; each recipient gets its own text once; lines, doubles, errors and unknown devices add up",
+  pass: "the upload continues; each recipient gets its own text once; lines, duplicates, errors and unknown devices add up",
   fixture: replicated,
   run: async ({ long, use }) => {
     const { system } = await use(replicated);
