@@ -1,6 +1,7 @@
 import type { StreamConfig, StreamInfo } from "@nats-io/jetstream";
 import { createInbox, type Msg } from "@nats-io/transport-node";
 import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
+import { restoredSize } from "./stream-sizes.ts";
 
 /** What the backup of a stream begins with: a frame of JSON. Its chunks follow; a frame that is this text ends it. */
 type StreamHeader = { readonly config: StreamConfig; readonly state: StreamInfo["state"] };
@@ -64,13 +65,18 @@ const snapshot = async function* (connection: BusConnection, name: string): Asyn
 };
 
 /**
- * Restores the frames of {@link backUpStreams} in place of streams of the same names. Resolves to the number of streams.
+ * Restores the frames of {@link backUpStreams} in place of streams of the same names. Resolves to the number of streams. `sizeFactor`: of
+ * their declared size, because this broker may have another disk than the one that was backed up.
  * @throws Error in words if one of them has messages and `replace` is false.
  */
 export const restoreStreams = async (
   bus: Bus,
   frames: AsyncGenerator<Uint8Array>,
-  { replace, replicas }: { readonly replace: boolean; readonly replicas: number },
+  {
+    replace,
+    replicas,
+    sizeFactor,
+  }: { readonly replace: boolean; readonly replicas: number; readonly sizeFactor: number },
 ): Promise<number> => {
   const connection = connectionOf(bus);
   const names = textOf<string[]>((await frames.next()).value);
@@ -85,7 +91,8 @@ export const restoreStreams = async (
   for await (const frame of frames) {
     if (deliver === undefined) {
       const { config, state } = textOf<StreamHeader>(frame);
-      const wanted = { config: { ...config, num_replicas: replicas }, state };
+      const size = restoredSize(config, state.bytes, sizeFactor);
+      const wanted = { config: { ...config, num_replicas: replicas, max_bytes: size }, state };
       const subject = `$JS.API.STREAM.RESTORE.${config.name}`;
       deliver = (await request<{ deliver_subject: string }>(connection, subject, wanted)).deliver_subject;
       continue;

@@ -1,8 +1,17 @@
 import { createLogger, readConfig, runBackupCommand, runService } from "@herald/kit";
+import type { z } from "zod";
 import { backUpStreams, restoreStreams } from "./backup-streams.ts";
 import { closeBus, connectBus, serviceAccess } from "./connect.ts";
 import { BootstrapConfig, ensureStreams, whyNotMade } from "./ensure-streams.ts";
 import { declaredBytes } from "./stream-sizes.ts";
+
+const shapeOf = ({
+  HERALD_NATS_REPLICAS: replicas,
+  HERALD_NATS_STORAGE: storage,
+}: z.infer<typeof BootstrapConfig>) => ({
+  replicas: replicas === "3" ? (3 as const) : (1 as const),
+  sizeFactor: storage / declaredBytes,
+});
 
 /** Called with `backup` or `restore`, as a user of NATS that may do both. */
 await runBackupCommand("bus", () => {
@@ -19,7 +28,7 @@ await runBackupCommand("bus", () => {
     },
     restore: async (frames, { replace }) => {
       const bus = await connect();
-      const count = await restoreStreams(bus, frames, { replace, replicas: Number(config.HERALD_NATS_REPLICAS) });
+      const count = await restoreStreams(bus, frames, { ...shapeOf(config), replace });
       await closeBus(bus);
       return `${count} streams`;
     },
@@ -33,12 +42,11 @@ await runService("bootstrap", () => {
   return {
     start: async () => {
       const bus = await connectBus({ ...serviceAccess(config, "bootstrap"), log });
-      const { created, updated, unchanged, problems } = await ensureStreams(bus, {
-        replicas: config.HERALD_NATS_REPLICAS === "3" ? 3 : 1,
-        sizeFactor: config.HERALD_NATS_STORAGE / declaredBytes,
-      }).catch((cause: unknown) => {
-        throw new Error(whyNotMade(cause), { cause });
-      });
+      const { created, updated, unchanged, problems } = await ensureStreams(bus, shapeOf(config)).catch(
+        (cause: unknown) => {
+          throw new Error(whyNotMade(cause), { cause });
+        },
+      );
       await closeBus(bus);
       log.info({ created, updated, unchanged: unchanged.length }, "streams, buckets and durables are there");
       for (const problem of problems) log.error({ problem }, "not as declared");

@@ -13,7 +13,9 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([from.stop(), to.stop()]));
 
-const keep = (replace: boolean) => ({ replace, replicas: 1 });
+/** Half of the sizes that the other broker has. */
+const sizeFactor = 0.005;
+const keep = (replace: boolean) => ({ replace, replicas: 1, sizeFactor });
 const bodies = async (t: BusTest, stream: Parameters<typeof readStream>[1]) =>
   (await readStream(t, stream)).map(({ subject, data }) => ({ subject, data }));
 
@@ -43,6 +45,10 @@ test("a broker continues where another one was backed up: messages, buckets, pos
   expect(await bodies(to, "PUSH_CMD")).toHaveLength(1);
   const value = await to.raw.jsm.streams.getMessage("KV_push_tokens", { last_by_subj: "$KV.push_tokens.abc" });
   expect(value?.string()).toBe("a record");
+
+  const sizeOf = async ({ raw }: BusTest, name: string) => (await raw.jsm.streams.info(name)).config.max_bytes;
+  for (const name of ["PUSH_CMD", "KV_push_tokens"])
+    expect(await sizeOf(to, name), name).toBeCloseTo((await sizeOf(from, name)) / 2, -2);
 
   await expect(restoreStreams(to.bus, backUpStreams(from.bus), keep(false))).rejects.toThrow("restore with --replace");
   await restoreStreams(to.bus, backUpStreams(from.bus), keep(true));
