@@ -33,7 +33,7 @@ export const rulesRow: Row = {
     const kinds = Array.from({ length: runs }, (_, run) => `offers-${run}`);
     for (const kind of kinds) await declare(kind);
 
-    const describe = (index: number) => ({ user: { by: "project", userId: `u${index}` } }) as const;
+    const describe = (index: number) => ({ user: { by: "project", userId: `rules-${index}` } }) as const;
     await system.seed("apns", "plain", devices, describe);
     const ids = await sender.seed("apns", "judged", devices, describe);
     const muted = ids.filter((_, at) => at % mutedEvery === 0);
@@ -87,7 +87,7 @@ export const rulesRow: Row = {
     const targets = Array.from({ length: devices }, (_, at) => at)
       .filter((at) => at % mutedEvery !== 0)
       .slice(0, few)
-      .map((at) => `user:u${at}`);
+      .map((at) => `user:rules-${at}`);
     // No user reaches the cap in a run.
     const capped = Math.min(count, targets.length * cap.count);
     const load = { count: capped, targets };
