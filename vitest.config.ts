@@ -109,7 +109,7 @@ export default defineConfig({
         environments,
         test: {
           name: "scenarios",
-          include: ["{e2e,{packages,services}/*/test}/**/*.scenario.test.ts"],
+          include: ["{e2e,bench/src,{packages,services}/*/test}/**/*.scenario.test.ts"],
           globalSetup,
           expect,
           ...wholeSystem,
