@@ -1,4 +1,4 @@
-/** The dependency rule: contracts ← { payload, kit } ← { bus, mongo, http2-client } ← service ← services. Each rule says what breaks when it is broken. */
+/** The dependency rule: contracts ← { rules ← payload, kit } ← { bus, mongo, http2-client } ← service ← services. Each rule says what breaks when it is broken. */
 const tests = "\\.(unit|int|e2e|scenario)\\.test\\.ts$|\\.suite\\.ts$|/test/";
 /** The slice of webhooks has its domain beside its stores. */
 const pure = "^services/[^/]+/src/domain/|^services/analytics/src/webhooks/webhook-(message|attempt)\\.ts$";
@@ -37,6 +37,12 @@ module.exports = {
       "^(packages/(?!contracts/)|services/)|node_modules/(?!zod/)",
     ),
     only(
+      "rules-are-pure",
+      "What services must compute alike: no input, no output, no clock.",
+      "^packages/rules/src",
+      "^(packages/(?!rules/|contracts/)|services/)|node_modules/",
+    ),
+    only(
       "payload-and-kit-know-contracts",
       "Payload and kit are below the bus and the database.",
       "^packages/(payload|kit)/src",
@@ -52,7 +58,7 @@ module.exports = {
       "bus-and-mongo-know-kit",
       "The bus and the database do not know of each other, nor of a service.",
       "^packages/(bus|mongo)/src",
-      "^(packages/(payload|http2-client|service|testing|simulators|local-stack)/|services/)",
+      "^(packages/(payload|rules|http2-client|service|testing|simulators|local-stack)/|services/)",
     ),
     only(
       "http2-client-knows-kit",
@@ -117,7 +123,10 @@ module.exports = {
       name: "test-parts-stay-in-tests",
       comment: "Simulators, local stack and test fixtures never ship.",
       severity: "error",
-      from: { path: "^(services|packages/(contracts|payload|kit|bus|mongo|http2-client|service))/", pathNot: tests },
+      from: {
+        path: "^(services|packages/(contracts|rules|payload|kit|bus|mongo|http2-client|service))/",
+        pathNot: tests,
+      },
       to: { path: "^packages/((testing|simulators|local-stack)/|[^/]+/test/)" },
     },
     {
@@ -143,7 +152,7 @@ module.exports = {
       severity: "error",
       from: { path: pure, pathNot: tests },
       to: {
-        pathNot: `${pure}|^packages/contracts/|node_modules/(zod|vitest|fast-check)/|^crypto$|^node:crypto$`,
+        pathNot: `${pure}|^packages/(contracts|rules)/|node_modules/(zod|vitest|fast-check)/|^crypto$|^node:crypto$`,
       },
     },
     {

@@ -1,4 +1,5 @@
-import { laterJoin, type ProjectId, templateLimits } from "@herald/contracts";
+import { type ProjectId, templateLimits } from "@herald/contracts";
+import { laterJoin } from "@herald/rules";
 import { eventually, expectStatus, request } from "@herald/testing";
 import { expect } from "vitest";
 import { seedDevices } from "../../services/registry/test/seed-devices.ts";

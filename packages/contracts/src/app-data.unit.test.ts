@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { AppData, mergePatch } from "./app-data.ts";
+import { AppData } from "./app-data.ts";
 
 const nested = (depth: number): Record<string, unknown> => (depth === 1 ? { a: 1 } : { a: nested(depth - 1) });
 const wide = (keys: number) => Object.fromEntries(Array.from({ length: keys }, (_, index) => [`k${index}`, 1]));
@@ -38,25 +38,5 @@ describe("metadata and identifiers", () => {
     ],
   ])("%s is refused, and the message says where", (_, value, expected) => {
     expect(problems(value)).toEqual(expected);
-  });
-});
-
-describe("a merge patch (the examples of RFC 7396, appendix A, that have an object as patch)", () => {
-  test.each([
-    [{ a: "b" }, { a: "c" }, { a: "c" }],
-    [{ a: "b" }, { b: "c" }, { a: "b", b: "c" }],
-    [{ a: "b" }, { a: null }, {}],
-    [{ a: "b", b: "c" }, { a: null }, { b: "c" }],
-    [{ a: ["b"] }, { a: "c" }, { a: "c" }],
-    [{ a: "c" }, { a: ["b"] }, { a: ["b"] }],
-    [{ a: { b: "c" } }, { a: { b: "d", c: null } }, { a: { b: "d" } }],
-    [{ a: [{ b: "c" }] }, { a: [1] }, { a: [1] }],
-    [{ e: null }, { a: 1 }, { e: null, a: 1 }],
-    [[1, 2], { a: "b", c: null }, { a: "b" }],
-    [{}, { a: { bb: { ccc: null } } }, { a: { bb: {} } }],
-  ])("%j patched with %j is %j", (target, patch, result) => {
-    const before = structuredClone(target);
-    expect(mergePatch(target, patch)).toEqual(result);
-    expect(target).toEqual(before);
   });
 });

@@ -237,3 +237,21 @@ export const parseCondition = (source: string): { condition: Condition } | { pro
     return { problem: `at character ${error.at + 1}: ${error.message}` };
   }
 };
+
+/** The number of clauses: topics, `exists` and comparisons with one value. `in [a, b]` counts as two. */
+export const clausesOf = (condition: Condition): number => {
+  switch (condition.kind) {
+    case "or":
+    case "and":
+      return condition.parts.reduce((sum, part) => sum + clausesOf(part), 0);
+    case "not":
+      return clausesOf(condition.part);
+    case "topic":
+    case "compare":
+    case "seen":
+    case "exists":
+      return 1;
+    case "one-of":
+      return condition.values.length;
+  }
+};

@@ -1,96 +1,207 @@
-export * from "./activities.ts";
-export * from "./activity-push.ts";
-export * from "./app-data.ts";
-export * from "./asked-rules.ts";
-export * from "./capabilities.ts";
-export * from "./catalogue.ts";
-export * from "./commands.ts";
-export * from "./condition.ts";
-export * from "./csv-row.ts";
+// biome-ignore-all format: the names of one file stand on as few lines as hold them
+export { type ActivityKey, ActivityRecord, activeActivityKey, activityKey } from "./activities.ts";
+export {
+  ActivityAlert, ActivityAttributes, ActivityEvent, ActivityId, ActivityPush, ActivityReference, ContentState,
+} from "./activity-push.ts";
+export { AppData, appDataProblems, isObject } from "./app-data.ts";
+export { AskedRules } from "./asked-rules.ts";
+export {
+  type Capabilities, type Capability, CapabilityList, capabilitiesFrom, capabilityList, hasCapability, knownCapabilities,
+} from "./capabilities.ts";
+export { contractOf, messages } from "./catalogue.ts";
+export {
+  DrainBacklogV1, DueV1, ExpandedV1, ExpandV1, GroupedSend, ImportChunkV1, JoinActivityV1, PlaceInChunk, pagesOfWave, readGroup,
+  SendGroupV1, SendOneV1, SendV1, targetsOfSend,
+} from "./commands.ts";
+export {
+  type Compare, type Condition, type ConditionField, clausesOf, holdsVersions, type Literal, type Order, parseCondition,
+  type SeenComparison,
+} from "./condition.ts";
 export { cutText } from "./cut-text.ts";
-export * from "./deliver-batch.ts";
-export * from "./device-values.ts";
-export * from "./duration.ts";
-export * from "./envelope.ts";
-export * from "./errors.ts";
-export * from "./evaluate-condition.ts";
-export * from "./event-batch.ts";
-export * from "./events.ts";
-export * from "./http/v1/activities.ts";
-export * from "./http/v1/admin.ts";
-export * from "./http/v1/audit.ts";
-export * from "./http/v1/dead-letters.ts";
-export * from "./http/v1/deliveries.ts";
-export * from "./http/v1/device-bodies.ts";
+export { batchLimits, DeliverBatchV1, deliveryLine, deliveryQueue, Recipient } from "./deliver-batch.ts";
+export { DevicePaths, deviceValueLimits, isDevicePath } from "./device-values.ts";
+export { parseDuration } from "./duration.ts";
+export {
+  type DataOf, defineMessage, defineRequest, headerNames, type MessageContract, type Reply, ReplyError, type RequestContract,
+} from "./envelope.ts";
+export {
+  adviceOn, type DeliveryReason, deliveryReasons, type ErrorCode, errors, type ProviderProblemReason, providerProblems, type Retry,
+} from "./errors.ts";
+export { BatchedEvent, batchedTypes, eventBatchType } from "./event-batch.ts";
+export {
+  AuditRecordedV1, anyEvent, DeliveryAcceptedV1, DeliveryDelayedV1, DeliveryFailedV1, DeviceDeactivatedV1, DeviceDeletedV1,
+  DeviceRegisteredV1, DeviceSubscribedV1, DeviceUnsubscribedV1, DeviceUpdatedV1, type EventContract, type EventData, type EventName,
+  events, installation, NotificationAcceptedV1, NotificationCancelledV1, NotificationChangedV1, NotificationCompletedV1,
+  NotificationDismissedV1, NotificationExpiredV1, NotificationOpenedV1, NotificationReceivedV1, type OutboxEvent, ProjectDeletedV1,
+  ProviderPausedV1, ProviderResumedV1, TemplatePublishedV1, TopicCreatedV1, TopicDeletedV1, UserErasedV1, WebhookDisabledV1,
+} from "./events.ts";
+export {
+  Activity, ActivityStatus, ActivityVersion, activityLimits, DeviceActivity, EndActivity, type NewActivity, PatchActivity, PutActivity,
+} from "./http/v1/activities.ts";
+export {
+  ChangeProject, CreateProject, CreateToken, defaultScopes, Name, Project, ProjectKey, ProjectToken, Scope, SetProjectKey,
+} from "./http/v1/admin.ts";
+export { AuditCheck, AuditExportQuery, AuditQuery, AuditRow, VerifyAuditQuery } from "./http/v1/audit.ts";
+export { DeadLetter, DeadLetterId, DeadLetterListQuery, Durable, Replay, ReplayDeadLetters } from "./http/v1/dead-letters.ts";
+export { Delivery, DeliveryAttempt, DeliveryStatus, DeliveryTrace, DeviceNotification } from "./http/v1/deliveries.ts";
+export { ChangeDevice, ChangeMetadata, Identification, Ignored, PutFurtherToken, RegisterDevice } from "./http/v1/device-bodies.ts";
 export { InstallationId, PushToken, SubscriptionKeys, tokenProblems } from "./http/v1/device-fields.ts";
-export * from "./http/v1/devices.ts";
-export * from "./http/v1/dry-run.ts";
-export * from "./http/v1/events.ts";
-export * from "./http/v1/exports.ts";
-export * from "./http/v1/identity.ts";
-export * from "./http/v1/imports.ts";
-export * from "./http/v1/kinds.ts";
-export * from "./http/v1/limits.ts";
-export * from "./http/v1/local-time.ts";
-export * from "./http/v1/new-recipients.ts";
-export * from "./http/v1/notification-content.ts";
+export {
+  BadTokenReason, Device, DeviceFilter, DeviceListQuery, DeviceStatus, DeviceSummary, FurtherToken, InactiveReason,
+} from "./http/v1/devices.ts";
+export { DryRun, PlannedDelay } from "./http/v1/dry-run.ts";
+export { EventMessage, EventsQuery, EventType, eventSubject, eventTypeOf } from "./http/v1/events.ts";
+export {
+  DeviceExportQuery, deliveryExportQuery, ExportedDelivery, ExportedDevice, ExportedNotification, ExportedOpen, ExportedReceipt,
+  ExportFormat, fromCsvText, notificationExportQuery, openExportQuery, receiptExportQuery, toCsvText,
+} from "./http/v1/exports.ts";
+export {
+  CreateIdentityKey, defaultProtectedMetadata, IdentityAlgorithm, IdentityKey, identityKeyLimits, ProtectedMetadata,
+} from "./http/v1/identity.ts";
+export {
+  CreateImport, Import, ImportContentQuery, ImportError, ImportFormat, importLimits, RenamedField, UnusedField, unsupportedPlatform,
+} from "./http/v1/imports.ts";
+export { CapWindow, DeclaredKind, FrequencyCap, kindLimits, PutKind } from "./http/v1/kinds.ts";
+export { ChangeLimits, LimitName, OwnLimits, ProjectLimit } from "./http/v1/limits.ts";
+export {
+  ChangeNotification, hasOffset, knownZone, LocalTime, ofDevice, Past, PlannedWave, type TimeOfSend, TimeZone, Ttl, timeProblems, Wave,
+  WaveStatus,
+} from "./http/v1/local-time.ts";
+export { type NewRecipient, NewRecipients, parseRecipient, RecipientsOrUpload } from "./http/v1/new-recipients.ts";
+export { audienceOfContent, Locale, NotificationContent, RecipientList, words } from "./http/v1/notification-content.ts";
 export { notificationLimits } from "./http/v1/notification-limits.ts";
-export * from "./http/v1/notifications.ts";
-export * from "./http/v1/operators.ts";
-export * from "./http/v1/pagination.ts";
-export * from "./http/v1/preferences.ts";
+export {
+  Notification, NotificationCounts, NotificationFilter, NotificationOpens, NotificationStatus, notificationFilterQuery,
+} from "./http/v1/notifications.ts";
+export {
+  ChangeOperator, CreateOperator, maxGrants, Operator, OperatorRole, ProjectGrant, ProjectRole, roleIncludes, roleOfScope,
+} from "./http/v1/operators.ts";
+export {
+  Instant, type KeysetPageOf, KeysetRequest, keysetPageOf, keysetQuery, ListRequest, listQuery, type PageOf, PageRequest, Pagination,
+  pageOf, pageQuery,
+} from "./http/v1/pagination.ts";
+export { KindPreference, Preferences, PutDevicePreferences, PutUserPreferences } from "./http/v1/preferences.ts";
 export { Urgency } from "./http/v1/presentation-fields.ts";
-export * from "./http/v1/problem.ts";
-export * from "./http/v1/provider-test.ts";
-export * from "./http/v1/providers.ts";
-export * from "./http/v1/put-devices.ts";
-export * from "./http/v1/quiet-hours.ts";
-export * from "./http/v1/receipt-fields.ts";
-export * from "./http/v1/recipients.ts";
-export * from "./http/v1/reports.ts";
-export * from "./http/v1/send-notification.ts";
-export * from "./http/v1/sessions.ts";
-export * from "./http/v1/stats.ts";
-export * from "./http/v1/status.ts";
-export * from "./http/v1/templates.ts";
-export * from "./http/v1/topics.ts";
-export * from "./http/v1/users.ts";
-export * from "./http/v1/webhooks.ts";
-export * from "./identifiers.ts";
-export * from "./ids.ts";
-export * from "./last-used.ts";
-export * from "./links.ts";
-export * from "./liquid-program.ts";
-export * from "./locale.ts";
-export * from "./platforms.ts";
-export * from "./push-types.ts";
-export * from "./quiet-time.ts";
-export * from "./recipients.ts";
-export * from "./records.ts";
-export * from "./report-groups.ts";
-export * from "./requests/analytics.ts";
-export * from "./requests/audience.ts";
-export * from "./requests/devices.ts";
-export * from "./requests/dispatch.ts";
-export * from "./requests/imports.ts";
-export * from "./requests/kinds.ts";
-export * from "./requests/operators.ts";
-export * from "./requests/preferences.ts";
-export * from "./requests/projects.ts";
-export * from "./requests/recipients.ts";
-export * from "./requests/templates.ts";
-export * from "./requests/topics.ts";
-export * from "./requests/users.ts";
-export * from "./schedule.ts";
-export * from "./secrets.ts";
-export * from "./send-rules.ts";
-export * from "./streams.ts";
-export * from "./tags.ts";
-export * from "./targets.ts";
-export * from "./template-version.ts";
-export * from "./time-zone.ts";
-export * from "./ttl.ts";
-export * from "./users.ts";
-export * from "./vapid.ts";
-export * from "./variables.ts";
-export * from "./waves.ts";
+export { FieldProblem, Problem } from "./http/v1/problem.ts";
+export { TestedPush, TestPush, testPushOf } from "./http/v1/provider-test.ts";
+export {
+  ApnsSettings, ChangeVapidKey, CreateVapidKey, FcmSettings, ProviderProblem, ProviderView, providerSettings, RetiredVapidKey, VapidKey,
+  VapidKeyPair, WebPushKey, WebPushSettings,
+} from "./http/v1/providers.ts";
+export { DeviceProblem, PutDevice, PutDeviceResult, PutDevices, putDevicesLimits } from "./http/v1/put-devices.ts";
+export { OwnQuietHours, QuietHours } from "./http/v1/quiet-hours.ts";
+export { ButtonId, ButtonTitles, ReceiptShare } from "./http/v1/receipt-fields.ts";
+export { RecipientError, RecipientErrorsQuery, Recipients, RecipientsQuery } from "./http/v1/recipients.ts";
+export { OpenNotification, ReportNotification } from "./http/v1/reports.ts";
+export {
+  batchSendLimits, isTemplated, NewNotification, RenderedContent, SendNotification, SendNotifications, SendPushTypeField,
+  SentNotification, targetFields, templateFields,
+} from "./http/v1/send-notification.ts";
+export {
+  AuditedOperator, AuditedReference, CreateSession, CurrentSession, maxSessions, OperatorReference, operatorHeaders, ReturnTo, Session,
+  SignedInOperator, SignedOut, SignInCode, SignInQuery, SignInWays, sessionCookieName, sessionMs, signInCodeMs, signInCookieName,
+} from "./http/v1/sessions.ts";
+export { maxStatsGroups, maxStatsIntervals, OpenTotals, Stats, StatsQuery, StatsRequest, statsIntervalMs } from "./http/v1/stats.ts";
+export { ServiceName, ServiceStatus, StatusReport, SystemStatus } from "./http/v1/status.ts";
+export {
+  Author, PreviewTemplate, PublishedVersion, PutTemplate, Template, TemplateContent, TemplateListQuery, TemplatePreview, TemplateQuery,
+  TemplateSummary, templateLimits,
+} from "./http/v1/templates.ts";
+export {
+  ChangeTopic, CreateTopic, SubscriptionResult, Topic, TopicDevices, TopicListQuery, TopicName, TopicReference,
+} from "./http/v1/topics.ts";
+export { maxCountedDevices, User, UserErasure, UserSummary } from "./http/v1/users.ts";
+export {
+  ChangeWebhook, CreateWebhook, DisabledReason, Recovered, RecoverWebhook, Webhook, WebhookAttempt, WebhookMessage, WebhookMessageDetail,
+  WebhookMessageStatus,
+} from "./http/v1/webhooks.ts";
+export {
+  bucketCount, DeviceId, derivedNotificationId, deviceBucket, firstDeviceId, firstNotificationId, firstTopicId, firstWebhookId,
+  firstWebhookMessageId, IdentityKeyId, ImportId, idTime, importedDeviceId, maxGroupSize, NotificationId, newDeviceId, newIdentityKeyId,
+  newImportId, newNotificationId, newNotificationIds, newOperatorId, newProjectId, newTokenId, newTopicId, newWebhookId,
+  newWebhookMessageId, notificationIdsFrom, OperatorId, ProjectId, sendGroupOf, TokenId, TopicId, WebhookId, WebhookMessageId,
+  webhookMessageId,
+} from "./ids.ts";
+export { createLastUsed } from "./last-used.ts";
+export { linkProblem, withoutDangerousLinks } from "./links.ts";
+export {
+  hasLiquid, type LiquidChain, type LiquidExpression, type LiquidFilter, type LiquidFilterName, type LiquidNode, type LiquidOperator,
+  type LiquidProgram, liquidFilters, liquidLimits,
+} from "./liquid-program.ts";
+export { type LocaleMeaning, languageIn, languagesOf, maxLocaleLength, parentRegion, readLocale } from "./locale.ts";
+export {
+  ApnsEnvironment, AppId, canonicalToken, FcmTokenKind, Lane, otherProvider, Platform, Provider, platformOf, providerOf, providersOf,
+  type Served, servingProvider, WebPushKeys,
+} from "./platforms.ts";
+export {
+  fromPushKey, furtherTokenKey, isActivityPushKey, isNowOrNever, maxFurtherTokens, PushKey, PushName, PushType, pushKeyOf,
+  pushNameProblem, SendPushType, TokenType, topicEndings,
+} from "./push-types.ts";
+export {
+  PersonalTexts, RecipientKind, RecipientLine, RecipientLines, readRecipientLines, recipientLimits, targetOfRecipient,
+} from "./recipients.ts";
+export {
+  IdempotencyRecord, OperatorRecord, ProjectRecord, ProvidersRecord, projectProvidersKey, projectRulesKey, projectSettingsKey,
+  ReplayRecord, RulesRecord, SessionRecord, sessionKey, signInCodeKey, TemplateRecord, TokenRecord, templateKey, tokenKey,
+} from "./records.ts";
+export { OpenGroupV1, ReceiptGroupV1, ReceiptKind } from "./report-groups.ts";
+export {
+  ChangeWebhookRequest, CountOpens, CreateWebhookRequest, DeleteWebhook, GetStats, GetWebhook, GetWebhookMessage, ListWebhookMessages,
+  ListWebhooks, OpensOfDevices, OpensOfNotifications, PingWebhook, RecoverWebhookRequest, ResendWebhookMessage, RotateWebhookSecret,
+} from "./requests/analytics.ts";
+export { CountAudience, CountedRules, CountVapidKeys, ExplainDevice, ListZones, ResolveSends } from "./requests/audience.ts";
+export {
+  AuthenticateDevice, ChangeDeviceRequest, ChangeMetadataByToken, DeleteDevice, DeleteFurtherToken, GetDevice, IdentifyDevice,
+  ListDevices, NoteStateOfToken, PutDevicesRequest, PutFurtherTokenRequest, RegisterDeviceRequest,
+} from "./requests/devices.ts";
+export {
+  CancelNotification, ChangeNotificationRequest, CheckReplay, CountBacklog, DeleteProvider, EraseDevices, GetDeliveryTrace,
+  GetNotification, GetProvider, ListDeliveries, ListDeviceNotifications, ListNotifications, ListVapidKeys, PromoteVapidKey, PutProvider,
+  RetireVapidKey, StageVapidKey, TestProvider,
+} from "./requests/dispatch.ts";
+export {
+  CreateImportRequest, ExportDeliveries, ExportDevices, ExportNotifications, ExportOpens, ExportReceipts, GetImport, ListImportErrors,
+  ListImports,
+} from "./requests/imports.ts";
+export { DeleteKind, GetKind, ListKinds, PutKindRequest } from "./requests/kinds.ts";
+export {
+  ChangeOperatorRequest, CreateOperatorRequest, DeleteOperator, GetOperator, ListAudit, type ListAuditRequest, ListOperators,
+  RotateOperatorToken, SignInOperator, SignOutOperator, VerifyAudit,
+} from "./requests/operators.ts";
+export { AuthenticateUser, GetPreferences, PutPreferences } from "./requests/preferences.ts";
+export {
+  ChangeLimitsRequest, ChangeProjectRequest, CreateProjectRequest, CreateTokenRequest, DeleteProject, GetDeviceQuota, GetProject,
+  ListProjects, ListTokens, RevokeToken, SetProjectKeyRequest,
+} from "./requests/projects.ts";
+export {
+  AppendRecipients, CountUploads, GetRecipients, ListRecipientErrors, ReadRecipients, RecordRecipients,
+} from "./requests/recipients.ts";
+export {
+  DeleteTemplate, GetTemplate, ListTemplates, ListTemplateVersions, PublishTemplate, PutTemplateRequest,
+} from "./requests/templates.ts";
+export {
+  ChangeTopicRequest, CreateTopicRequest, DeleteTopic, GetTopic, ListTopics, SubscribeDevices, UnsubscribeDevices,
+} from "./requests/topics.ts";
+export {
+  CheckRecipients, CreateIdentityKeyRequest, DeleteIdentityKey, EraseUser, GetUser, ListIdentityKeys, ListUsers, UsersOfDeliveries,
+} from "./requests/users.ts";
+export {
+  identityHash, isOperatorToken, isProjectToken, isSessionSecret, isSignInCode, newDeviceCredential, newIdentitySecret, newOperatorToken,
+  newProjectToken, newSessionSecret, newSignInCode, parseDeviceCredential, pushTokenHash, SecretHash, secretHash, settingsFingerprint,
+  tokenFingerprint,
+} from "./secrets.ts";
+export {
+  type BucketName, buckets, type DurableName, deliveryGuard, duplicateWindowMs, durables, type StreamName, streams,
+} from "./streams.ts";
+export { Kind, LabelFilter, Labels, splitLabel, type Tag } from "./tags.ts";
+export { maxIndexedBytes, parseTarget, type Target } from "./targets.ts";
+export { TemplateName, TemplateVersion } from "./template-version.ts";
+export { canonicalZone, isTimeZone } from "./time-zone.ts";
+export { maxTtlSeconds, nowOrNeverMs } from "./ttl.ts";
+export { erasedTarget, erasedUser, targetKey, UserId, UserIdPrefix, UserToken, userKey } from "./users.ts";
+export { neverPublicName, VapidKeyId, VapidKeyStatus, VapidPublicKey, VapidSubject, vapidKeyId } from "./vapid.ts";
+export {
+  DeclaredVariable, DeclaredVariables, isPlainVariables, isVariableName, VariableName, Variables, VariableType, VariableValue,
+  variableNameRule, variableProblem,
+} from "./variables.ts";
+export { compareVersions, parseVersion } from "./version.ts";

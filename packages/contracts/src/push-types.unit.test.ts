@@ -2,7 +2,6 @@ import { describe, expect, test } from "vitest";
 import { audienceOfContent } from "./http/v1/notification-content.ts";
 import { NewNotification } from "./http/v1/send-notification.ts";
 import { fromPushKey, pushKeyOf } from "./push-types.ts";
-import { fromTags, toTags } from "./tags.ts";
 
 const problems = (notification: object): string[] =>
   (NewNotification.safeParse({ targets: ["all"], ...notification }).error?.issues ?? []).map(
@@ -70,11 +69,4 @@ test("the audience of a plain send is its targets alone", () => {
   expect(audienceOfContent({ targets: ["all"], app: "a.b", push_type: "controls", push_name: "gate" })).toEqual({
     ...{ targets: ["all"], app: "a.b", push: "controls/gate" },
   });
-});
-
-test("statistics and events know the push type", () => {
-  const tags = toTags({ kind: "call", push_type: "voip" });
-  expect(tags).toEqual(["kind/call", "push_type/voip"]);
-  expect(fromTags(tags)).toEqual({ kind: "call", push_type: "voip" });
-  expect(fromTags(["label/push_type/voip"])).toEqual({ labels: { push_type: "voip" } });
 });

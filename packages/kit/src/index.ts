@@ -14,6 +14,7 @@ export {
 } from "./config/shared-blocks.ts";
 export * as variables from "./config/variables.ts";
 export { variableInfo } from "./config/variables.ts";
+export { csvDelimiter, csvRow } from "./csv-row.ts";
 export { describeIssues, knownFields } from "./describe-issues.ts";
 export type { Envelope, MasterKeys } from "./envelope/envelope.ts";
 export {

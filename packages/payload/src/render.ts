@@ -1,10 +1,10 @@
 import {
-  mergePatch,
   type NotificationContent,
   type NotificationId,
   type ProjectId,
   withoutDangerousLinks,
 } from "@herald/contracts";
+import { mergePatch } from "@herald/rules";
 import { createChooseLocalization } from "./choose-localization.ts";
 
 /** The texts and links that a device shows: the content's own, or the localization's for its locale. */

@@ -6,10 +6,10 @@ import {
   ProjectDeletedV1,
   type ProjectId,
   type StatsRequest,
-  toTags,
   UserErasedV1,
 } from "@herald/contracts";
 import { applyRetention } from "@herald/mongo";
+import { toTags } from "@herald/rules";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { intervalsOf } from "../src/domain/intervals.ts";

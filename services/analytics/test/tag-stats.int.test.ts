@@ -8,9 +8,9 @@ import {
   type Platform,
   type ProjectId,
   type StatsRequest,
-  toTags,
 } from "@herald/contracts";
 import { applyRetention } from "@herald/mongo";
+import { toTags } from "@herald/rules";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { aggregateDeltas } from "../src/domain/aggregate.ts";

@@ -6,9 +6,9 @@ import {
   type ProjectId,
   projectRulesKey,
   type QuietHours,
-  quietUntil,
   RulesRecord,
 } from "@herald/contracts";
+import { quietUntil } from "@herald/rules";
 import { eventually, readPublished } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { type DispatchTest, device, devices, startDispatchTest } from "./dispatch-fixture.ts";

@@ -1,5 +1,6 @@
 import { lastMessage, openBucket } from "@herald/bus";
-import { type DeviceId, JoinActivityV1, laterJoin, pushTokenHash } from "@herald/contracts";
+import { type DeviceId, JoinActivityV1, pushTokenHash } from "@herald/contracts";
+import { laterJoin } from "@herald/rules";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";

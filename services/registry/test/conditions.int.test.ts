@@ -1,12 +1,6 @@
-import {
-  type DeviceId,
-  type ExpandV1,
-  laneOf,
-  newNotificationId,
-  newProjectId,
-  type ProjectId,
-} from "@herald/contracts";
+import { type DeviceId, type ExpandV1, newNotificationId, newProjectId, type ProjectId } from "@herald/contracts";
 import { createCounts } from "@herald/mongo";
+import { laneOf } from "@herald/rules";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import type { Db } from "mongodb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -7,13 +7,13 @@ import {
   ExpandedV1,
   ExpandV1,
   type Lane,
-  laneOf,
   type NotificationId,
   newNotificationId,
   type Platform,
   type ProjectId,
   pagesOfWave,
 } from "@herald/contracts";
+import { laneOf } from "@herald/rules";
 import { eventually } from "@herald/testing";
 import { startRegistryTest } from "./registry-fixture.ts";
 import { type SeedDevice, seedDevices } from "./seed-devices.ts";

@@ -6,8 +6,8 @@ import {
   type LiquidFilter,
   type LiquidFilterName,
   liquidLimits,
-  wallTime,
 } from "@herald/contracts";
+import { wallTime } from "@herald/rules";
 
 /** The keywords `nil`, `empty` and `blank`: they equal no value, texts without characters, and texts without visible ones. */
 export const nil = Symbol("nil");

@@ -1,4 +1,4 @@
-import { wallTime } from "@herald/contracts";
+import { wallTime } from "@herald/rules";
 import { slotMs } from "./stats-delta.ts";
 
 /** A rollup covers an hour, split into quarters, or a day in UTC. */

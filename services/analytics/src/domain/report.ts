@@ -1,13 +1,6 @@
 import { createHash } from "node:crypto";
-import {
-  type DeviceId,
-  fromTags,
-  type NotificationId,
-  type OutboxEvent,
-  type Platform,
-  type ProjectId,
-  type ReceiptKind,
-} from "@herald/contracts";
+import type { DeviceId, NotificationId, OutboxEvent, Platform, ProjectId, ReceiptKind } from "@herald/contracts";
+import { fromTags } from "@herald/rules";
 
 /** What a device reports of one notification: its open, or a receipt. */
 export type Report = {

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import {
-  countedTags,
   type DataOf,
   type DeliveryAcceptedV1,
   type DeliveryFailedV1,
@@ -8,8 +7,8 @@ import {
   type NotificationId,
   type ProjectId,
   type Tag,
-  toTags,
 } from "@herald/contracts";
+import { countedTags, toTags } from "@herald/rules";
 import type { Report } from "./report.ts";
 
 /** The end of a bucket is 5 % above its start, so that its middle is at most 2.5 % off. */

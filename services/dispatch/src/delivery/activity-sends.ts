@@ -4,17 +4,13 @@ import {
   ActivityRecord,
   activeActivityKey,
   activityKey,
-  activityPriority,
-  isSmallSend,
   type JoinActivityV1,
-  joinSend,
-  keptMsOf,
   type NotificationContent,
-  newestSend,
   SendOneV1,
   SendV1,
 } from "@herald/contracts";
 import { isUnavailable } from "@herald/kit";
+import { activityPriority, isSmallSend, joinSend, keptMsOf, newestSend } from "@herald/rules";
 import type { Deps } from "../deps.ts";
 import { decideActivity, endAtItsTime } from "../domain/activity.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";

@@ -1,13 +1,7 @@
 import { type Bus, groupedPublish } from "@herald/bus";
-import {
-  audienceOfContent,
-  ExpandV1,
-  laneOf,
-  type NotificationId,
-  type ProjectId,
-  pagesOfWave,
-} from "@herald/contracts";
+import { audienceOfContent, ExpandV1, type NotificationId, type ProjectId, pagesOfWave } from "@herald/contracts";
 import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/kit";
+import { laneOf } from "@herald/rules";
 import type { Deps } from "../deps.ts";
 import type { Waves } from "../domain/waves.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";

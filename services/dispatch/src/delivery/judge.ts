@@ -1,13 +1,5 @@
-import {
-  type AskedRules,
-  askedRulesOf,
-  type NotificationContent,
-  type NotificationId,
-  type ProjectId,
-  type Recipient,
-  rulesOfSend,
-  type SendRules,
-} from "@herald/contracts";
+import type { AskedRules, NotificationContent, NotificationId, ProjectId, Recipient } from "@herald/contracts";
+import { askedRulesOf, rulesOfSend, type SendRules } from "@herald/rules";
 import type { Deps } from "../deps.ts";
 import { windowStart } from "../domain/cap-window.ts";
 import { createDecide, type Decided, type Decision, packDecisions } from "../domain/decide.ts";

@@ -1,5 +1,6 @@
-import { isPersonal, type NotificationId, type ProjectId } from "@herald/contracts";
+import type { NotificationId, ProjectId } from "@herald/contracts";
 import { createByteCache, memoryBytesOf } from "@herald/kit";
+import { isPersonal } from "@herald/rules";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 import { createPersonalContent, type PersonalContent } from "./personal-content.ts";

@@ -5,7 +5,6 @@ import {
   CheckRecipients,
   type DeviceId,
   maxGroupSize,
-  maxSmallAudience,
   type ProjectId,
   type Recipient,
   ResolveSends,
@@ -15,6 +14,7 @@ import {
   targetsOfSend,
 } from "@herald/contracts";
 import { createGroupCommit, isUnavailable } from "@herald/kit";
+import { maxSmallAudience } from "@herald/rules";
 import { noneSkipped, type Sendable, type Skips } from "../domain/settle-row.ts";
 import type { Expanded } from "../stores/notification-document.ts";
 import type { Judge } from "./judge.ts";

@@ -5,13 +5,13 @@ import {
   type DeviceId,
   ExpandedV1,
   ExpandV1,
-  laneOf,
   type NotificationId,
   type Platform,
   type ProjectId,
   type Recipient,
   ResolveSends,
 } from "@herald/contracts";
+import { laneOf } from "@herald/rules";
 import type { Deps } from "../deps.ts";
 import type { Sendable } from "../domain/settle-row.ts";
 import {

@@ -5,10 +5,9 @@ import {
   ListZones,
   type NotificationId,
   type ProjectId,
-  planWaves,
   type SendV1,
-  type ZoneWave,
 } from "@herald/contracts";
+import { planWaves, type ZoneWave } from "@herald/rules";
 import type { Deps } from "../deps.ts";
 import { isTooLate, replan, type Waves, withExpanded } from "../domain/waves.ts";
 import { toLastWave, toWaveAccepted, toWaveExpanded } from "../stores/wave-steps.ts";

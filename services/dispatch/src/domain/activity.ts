@@ -1,4 +1,5 @@
-import { type ActivityKey, type ActivityPush, type ActivityRecord, activityPush, endActivity } from "@herald/contracts";
+import type { ActivityKey, ActivityPush, ActivityRecord } from "@herald/contracts";
+import { activityPush, endActivity } from "@herald/rules";
 
 /** What a row of an activity's notification sends, by the record as it is just before the push. */
 type Decision =

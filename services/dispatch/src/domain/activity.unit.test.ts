@@ -1,18 +1,20 @@
 import {
   type ActivityPush,
   type ActivityRecord,
+  type NewActivity,
+  newDeviceId,
+  newProjectId,
+  type SendV1,
+} from "@herald/contracts";
+import {
   changeActivity,
   endActivity,
   firstSends,
   joinSend,
   laterJoin,
-  type NewActivity,
   newActivityRecord,
-  newDeviceId,
   newestSend,
-  newProjectId,
-  type SendV1,
-} from "@herald/contracts";
+} from "@herald/rules";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decideActivity, endAtItsTime } from "./activity.ts";

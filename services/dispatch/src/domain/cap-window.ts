@@ -1,4 +1,5 @@
-import { type CapWindow, instantOf, localTime } from "@herald/contracts";
+import type { CapWindow } from "@herald/contracts";
+import { instantOf, localTime } from "@herald/rules";
 
 const dayMs = 86_400_000;
 

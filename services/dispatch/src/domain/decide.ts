@@ -1,11 +1,5 @@
-import {
-  type DeliveryReason,
-  delayedUntil,
-  quietEnd,
-  type Recipient,
-  type SendRules,
-  sharedQuietEnd,
-} from "@herald/contracts";
+import type { DeliveryReason, Recipient } from "@herald/contracts";
+import { delayedUntil, quietEnd, type SendRules, sharedQuietEnd } from "@herald/rules";
 import type { Sendable, Skips } from "./settle-row.ts";
 
 /**

@@ -1,11 +1,5 @@
-import {
-  askedRulesOf,
-  type DeclaredKind,
-  quietUntil,
-  type RulesRecord,
-  rulesOfSend,
-  unionUntil,
-} from "@herald/contracts";
+import type { DeclaredKind, RulesRecord } from "@herald/contracts";
+import { askedRulesOf, quietUntil, rulesOfSend, unionUntil } from "@herald/rules";
 import { describe, expect, test } from "vitest";
 import { applyDecisions, createDecide, type Decision, packDecisions } from "./decide.ts";
 import { noneSkipped, type Sendable } from "./settle-row.ts";

@@ -2,12 +2,12 @@ import {
   erasedTarget,
   type NotificationContent,
   type ProjectId,
-  personKeysOf,
   type RecipientLine,
   type SendV1,
   targetKey,
   userKey,
 } from "@herald/contracts";
+import { personKeysOf } from "@herald/rules";
 
 /** A user who was erased at a time, or some of the user's devices. */
 export type Erased = {

@@ -1,11 +1,5 @@
-import {
-  type ExpandedV1,
-  type LocalTime,
-  maxWavesMs,
-  type Notification,
-  type Wave,
-  type ZoneWave,
-} from "@herald/contracts";
+import type { ExpandedV1, LocalTime, Notification, Wave } from "@herald/contracts";
+import { maxWavesMs, type ZoneWave } from "@herald/rules";
 
 /** A wave of a notification, and what it addressed, once it has. */
 type StoredWave = ZoneWave & { readonly devices?: number; readonly batches?: number };

@@ -4,16 +4,14 @@ import {
   knownZone,
   type NotificationContent,
   type SendV1,
-  scheduleOf,
-  scheduleProblems,
   timeProblems,
 } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
+import { scheduleOf, scheduleProblems } from "@herald/rules";
 import type { z } from "zod";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
-import type { FindNotification, RecentSums } from "./notifications.ts";
-import { notificationView } from "./notifications.ts";
+import { type FindNotification, notificationView, type RecentSums } from "./notifications.ts";
 
 type Change = z.output<typeof ChangeNotificationRequest.request>["change"];
 

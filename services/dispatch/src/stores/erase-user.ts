@@ -1,14 +1,13 @@
 import {
-  allHaveFewDevices,
   erasedUser,
   idTime,
   type NotificationContent,
   type NotificationId,
   type ProjectId,
   userKey,
-  userKeysOf,
 } from "@herald/contracts";
 import { anyExisting, findSome, guardStore } from "@herald/mongo";
+import { allHaveFewDevices, userKeysOf } from "@herald/rules";
 import type { Collection, Db, Filter, WithId } from "mongodb";
 import { rootGeneration } from "../domain/batch.ts";
 import { type Erased, erasedKeysOf, eraseTargets, isTargetOf } from "../domain/erase-targets.ts";

@@ -1,12 +1,5 @@
-import {
-  type DeliveryReason,
-  type EventData,
-  fromTags,
-  type OutboxEvent,
-  type Recipient,
-  topicsOf,
-  usersOf,
-} from "@herald/contracts";
+import type { DeliveryReason, EventData, OutboxEvent, Recipient } from "@herald/contracts";
+import { fromTags, topicsOf, usersOf } from "@herald/rules";
 import { rootGeneration } from "../domain/batch.ts";
 import { type FinalStatus, skippedOf, type Tally } from "../domain/notification-counts.ts";
 import type { Settlement, Waiting } from "../domain/settle-row.ts";

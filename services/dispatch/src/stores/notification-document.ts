@@ -2,9 +2,7 @@ import {
   type DeviceId,
   type ExpandedV1,
   firstNotificationId,
-  kindTag,
   type ListRequest,
-  labelFilterTag,
   type NotificationContent,
   type NotificationFilter,
   type NotificationId,
@@ -13,16 +11,13 @@ import {
   type PageOf,
   type PersonalTexts,
   type ProjectId,
-  personKeysOf,
-  pushTypeTag,
   type SendV1,
   type Tag,
   targetsOfSend,
-  toTags,
   userKey,
-  userKeysOf,
 } from "@herald/contracts";
 import { type Counts, findPage, having, type IndexSpec, indexNames, mapPage, outboxIndex } from "@herald/mongo";
+import { kindTag, labelFilterTag, personKeysOf, pushTypeTag, toTags, userKeysOf } from "@herald/rules";
 import type { Collection, Db, Filter } from "mongodb";
 import type { Failures, FinalStatus, Tally } from "../domain/notification-counts.ts";
 import type { Waves } from "../domain/waves.ts";

@@ -3,7 +3,6 @@ import {
   type NotificationId,
   type PersonalTexts,
   type ProjectId,
-  personKeysOf,
   type SendV1,
 } from "@herald/contracts";
 import {
@@ -15,6 +14,7 @@ import {
   insertBatched,
   updateBatched,
 } from "@herald/mongo";
+import { personKeysOf } from "@herald/rules";
 import type { Db } from "mongodb";
 import { emptyTally } from "../domain/notification-counts.ts";
 import type { Waves } from "../domain/waves.ts";

@@ -4,7 +4,6 @@ import {
   idTime,
   type NotificationId,
   type ProjectId,
-  personKeysOf,
   sendGroupOf,
   targetsOfSend,
 } from "@herald/contracts";
@@ -22,6 +21,7 @@ import {
   insertBatched,
   projectAfter,
 } from "@herald/mongo";
+import { personKeysOf } from "@herald/rules";
 import type { Collection, Db } from "mongodb";
 import { type Erased, erasedKeysOf, eraseFromSend } from "../domain/erase-targets.ts";
 import type { Claim } from "./delivery-document.ts";

@@ -10,8 +10,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
-import type { BucketReplica } from "./directories.ts";
-import { createOperatorDirectory, createTokenDirectory } from "./directories.ts";
+import { type BucketReplica, createOperatorDirectory, createTokenDirectory } from "./directories.ts";
 import type { RateLimits } from "./rate-limits.ts";
 
 const now = new Date("2030-01-31T09:00:00.000Z");

@@ -1,5 +1,6 @@
-import { type KeysetRequest, type ListRequest, type PageOf, toPageRequest } from "@herald/contracts";
+import type { KeysetRequest, ListRequest, PageOf } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import { toPageRequest } from "./page-request.ts";
 
 const replyWith =
   <const Status extends number>(status: Status) =>

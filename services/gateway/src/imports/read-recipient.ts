@@ -1,6 +1,4 @@
 import {
-  csvDelimiter,
-  csvRow,
   cutText,
   type DeclaredVariables,
   fromCsvText,
@@ -15,7 +13,7 @@ import {
   type VariableValue,
   variableProblem,
 } from "@herald/contracts";
-import { describeIssues, hasCode, parseJson } from "@herald/kit";
+import { csvDelimiter, csvRow, describeIssues, hasCode, parseJson } from "@herald/kit";
 import type { FileLine } from "./read-upload.ts";
 
 export type RecipientOfLine = { readonly key: string; readonly values: Record<string, VariableValue> };

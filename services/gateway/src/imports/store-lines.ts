@@ -1,13 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  csvDelimiter,
-  csvRow,
-  type ImportChunkV1,
-  type ImportId,
-  importLimits,
-  type ProjectId,
-} from "@herald/contracts";
-import { HeraldError, hasCode } from "@herald/kit";
+import { type ImportChunkV1, type ImportId, importLimits, type ProjectId } from "@herald/contracts";
+import { csvDelimiter, csvRow, HeraldError, hasCode } from "@herald/kit";
 import type { FileLine } from "./read-upload.ts";
 
 /** Encodes a chunk once. Each call of the result tries to publish the chunk, and resolves when the stream has stored it. */

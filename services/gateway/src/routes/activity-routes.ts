@@ -6,15 +6,10 @@ import {
   type ActivityRecord,
   ActivityVersion,
   activityLimits,
-  changeActivity,
   DeviceActivity,
   EndActivity,
   ExplainDevice,
-  endActivity,
-  firstSendId,
   type NewActivity,
-  newActivityRecord,
-  newestSendId,
   PatchActivity,
   type ProjectId,
   PutActivity,
@@ -22,6 +17,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
 import { apnsMaxBytes, renderApns } from "@herald/payload";
+import { changeActivity, endActivity, firstSendId, newActivityRecord, newestSendId } from "@herald/rules";
 import { ownDevice, project, projectOrDevice } from "../auth/caller.ts";
 import { targetFor } from "../auth/shown-to.ts";
 import type { RouteDeps } from "../deps.ts";

@@ -1,5 +1,6 @@
-import { type AppData, readIdentifiers } from "@herald/contracts";
+import type { AppData } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import { readIdentifiers } from "@herald/rules";
 
 /** The identifiers that an app sends. A bad time zone or locale is left out and listed: versions of the app that people have cannot be changed. */
 export const identifiersOfApp = (

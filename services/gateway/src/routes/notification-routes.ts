@@ -27,10 +27,10 @@ import {
   SendNotifications,
   type SendV1,
   SentNotification,
-  scheduleOf,
   type UserId,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import { scheduleOf } from "@herald/rules";
 import { z } from "zod";
 import { type CallerOf, project } from "../auth/caller.ts";
 import { notificationFor } from "../auth/shown-to.ts";

@@ -27,7 +27,6 @@ import {
   Stats,
   StatsQuery,
   secretHash,
-  toStatsRequest,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
@@ -35,6 +34,7 @@ import { adminOnly, anyOperator, project, projectAdmin, projectViewer } from "..
 import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { projectParam } from "./path-params.ts";
+import { toStatsRequest } from "./stats-request.ts";
 
 const OneProject = dataOf(Project);
 

@@ -7,11 +7,10 @@ import {
   type Platform,
   type ProjectId,
   type SendV1,
-  scheduleOf,
-  scheduleProblems,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { findOversizedPayloads } from "@herald/payload";
+import { scheduleOf, scheduleProblems } from "@herald/rules";
 import type { RouteDeps } from "../deps.ts";
 
 /** The broker's default limit for a message is 1 MiB; headers and the fields of a dead letter need the rest. */

@@ -8,19 +8,21 @@ import {
   activityKey,
   activityLimits,
   type DeviceId,
-  firstSends,
   JoinActivityV1,
+  type ProjectId,
+  type SendV1,
+} from "@herald/contracts";
+import { HeraldError, type Logger, notFound } from "@herald/kit";
+import {
+  firstSends,
   joinKeptMs,
   joinKey,
   keptMsOf,
   laterJoin,
   newestSend,
   newestSendId,
-  type ProjectId,
-  type SendV1,
   type Written,
-} from "@herald/contracts";
-import { HeraldError, type Logger, notFound } from "@herald/kit";
+} from "@herald/rules";
 import { z } from "zod";
 import type { FixedLimits } from "../fixed-limits.ts";
 import { createQueueQuota } from "../limits/queue-quota.ts";

@@ -1,5 +1,4 @@
 import {
-  askedRulesOf,
   audienceOfContent,
   CountAudience,
   type CountedRules,
@@ -7,14 +6,11 @@ import {
   type DryRun,
   type LocalTime,
   notificationLimits,
-  placeholderValues,
-  planWaves,
-  rulesOfSend,
-  type SendRules,
   type SendV1,
   targetsOfSend,
 } from "@herald/contracts";
 import { createRenderPersonal, weighPayloads } from "@herald/payload";
+import { askedRulesOf, placeholderValues, planWaves, rulesOfSend, type SendRules } from "@herald/rules";
 import type { RouteDeps } from "../deps.ts";
 import { renderSamples } from "./render-samples.ts";
 

@@ -1,10 +1,7 @@
 import {
   type Device,
-  deviceValues,
-  localeOf,
   type NotificationId,
   type ProjectId,
-  placeholderValues,
   RenderedContent,
   type TemplateContent,
   type TemplatePreview,
@@ -12,6 +9,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError, parseBody } from "@herald/kit";
 import { mapTexts, weighPayloads } from "@herald/payload";
+import { deviceValues, localeOf, placeholderValues } from "@herald/rules";
 import { sendCommand } from "./accept-notification.ts";
 import { renderSamples } from "./render-samples.ts";
 import { standIn } from "./stand-in.ts";

@@ -2,7 +2,6 @@ import { type Bus, currentOrigin, groupedPublish, type Origin, publish } from "@
 import {
   type GroupedSend,
   type IdempotencyRecord,
-  isSmallSend,
   maxGroupSize,
   type NotificationId,
   newNotificationIds,
@@ -12,6 +11,7 @@ import {
   sendGroupOf,
 } from "@herald/contracts";
 import { createGroupCommit, describeIssues, HeraldError, hasCode, type Logger } from "@herald/kit";
+import { isSmallSend } from "@herald/rules";
 import type { KeyedRequest, KeyRecords, NewRecord } from "../idempotency/key-records.ts";
 
 /** About two seconds of a gateway's highest load. */

@@ -5,12 +5,10 @@ import {
   type DeliveryTrace,
   type Device,
   type Notification,
-  noZone,
   pushKeyOf,
   servingProvider,
-  timeZoneOf,
-  topicsOf,
 } from "@herald/contracts";
+import { noZone, timeZoneOf, topicsOf } from "@herald/rules";
 import { attemptSentences } from "./attempt-sentence.ts";
 import type { Reported } from "./reported.ts";
 

@@ -18,7 +18,6 @@ import {
   isActivityPushKey,
   ListDevices,
   ListUsers,
-  mergePatch,
   NoteStateOfToken,
   newDeviceCredential,
   newDeviceId,
@@ -31,6 +30,7 @@ import {
   secretHash,
 } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
+import { mergePatch } from "@herald/rules";
 import type { z } from "zod";
 import { at, exportPage, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
 

@@ -1,13 +1,13 @@
 import {
   type Condition,
   type ConditionField,
-  candidateClauses,
   type DeviceId,
-  hasFewDevices,
   parseTarget,
   pushTokenHash,
   type Target,
 } from "@herald/contracts";
+import { hasFewDevices } from "@herald/rules";
+import { candidateClauses } from "./evaluate-condition.ts";
 import { pairFacet, topicFacet, userFacet } from "./facets.ts";
 
 /** Whether a document can have this path. The database would read other paths as operators, or refuse them. */

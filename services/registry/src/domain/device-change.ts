@@ -6,12 +6,12 @@ import {
   capabilitiesFrom,
   hasCapability,
   knownCapabilities,
-  mergePatch,
   otherProvider,
   type Platform,
   servingProvider,
   tokenProblems,
 } from "@herald/contracts";
+import { mergePatch } from "@herald/rules";
 import {
   type Change,
   type ChangeResult,

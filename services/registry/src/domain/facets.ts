@@ -1,14 +1,5 @@
-import {
-  type AppData,
-  askedIdentifier,
-  identifierMeanings,
-  isComparedByMeaning,
-  isObject,
-  type Literal,
-  maxIndexedBytes,
-  noZone,
-  type PushKey,
-} from "@herald/contracts";
+import { type AppData, isObject, type Literal, maxIndexedBytes, type PushKey } from "@herald/contracts";
+import { askedIdentifier, identifierMeanings, isComparedByMeaning, noZone } from "@herald/rules";
 
 const prefixes = { metadata: "m:", identifiers: "i:" } as const;
 const topicPrefix = "t:";

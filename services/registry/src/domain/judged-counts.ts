@@ -1,12 +1,5 @@
-import {
-  type CountedRules,
-  type DeliveryReason,
-  delayedUntil,
-  noZone,
-  planWaves,
-  quietEnd,
-  type Recipient,
-} from "@herald/contracts";
+import type { CountedRules, DeliveryReason, Recipient } from "@herald/contracts";
+import { delayedUntil, noZone, planWaves, quietEnd } from "@herald/rules";
 
 /** What is known of devices of one zone whose users have the same quiet hours. */
 type Clock = { readonly skip?: DeliveryReason; readonly end?: Date | "skip" | undefined; readonly expiresAt: Date };

@@ -1,5 +1,6 @@
-import { type AppData, type DeviceId, fulfils, type Platform, type Target } from "@herald/contracts";
+import type { AppData, DeviceId, Platform, Target } from "@herald/contracts";
 import { type DeviceLookup, keyOf } from "./audience.ts";
+import { fulfils } from "./evaluate-condition.ts";
 import { literal, scalarText, topicFacet } from "./facets.ts";
 
 /** The fields that targets match. Metadata and identifiers are needed only for conditions and for values too long for a facet. */

@@ -1,6 +1,4 @@
 import {
-  csvDelimiter,
-  csvRow,
   fromCsvText,
   type ImportChunkV1,
   type ImportFormat,
@@ -8,7 +6,7 @@ import {
   isObject,
   unsupportedPlatform,
 } from "@herald/contracts";
-import { hasCode, parseJson } from "@herald/kit";
+import { csvDelimiter, csvRow, hasCode, parseJson } from "@herald/kit";
 import type { Refused } from "../requests/put-devices.ts";
 import type { ChunkReport } from "./chunk-report.ts";
 import { pinpoint, sns } from "./formats/amazon.ts";

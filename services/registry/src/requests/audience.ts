@@ -4,13 +4,12 @@ import {
   CountVapidKeys,
   ExplainDevice,
   ListZones,
-  maxSmallAudience,
-  noZone,
   type Platform,
   ResolveSends,
   type Target,
 } from "@herald/contracts";
 import { createYieldIfDue, existing } from "@herald/kit";
+import { maxSmallAudience, noZone } from "@herald/rules";
 import type { z } from "zod";
 import type { Deps } from "../deps.ts";
 import { assign, keysOfSend, wantedKeys } from "../domain/audience.ts";

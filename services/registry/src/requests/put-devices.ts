@@ -3,11 +3,11 @@ import {
   type DeviceProblem,
   type ProjectId,
   PutDevice,
-  readIdentifiers,
   servingProvider,
   vapidKeyId,
 } from "@herald/contracts";
 import { createYieldIfDue, endpointProblem, HeraldError, hasCode, parseBody } from "@herald/kit";
+import { readIdentifiers } from "@herald/rules";
 import type { Deps } from "../deps.ts";
 import { eventContext, type TopicRow } from "../domain/registry-events.ts";
 import type { Registered, WantedPut } from "./register-device.ts";

@@ -2,7 +2,6 @@ import {
   type AppId,
   type AskedRules,
   type DeviceId,
-  deviceValues,
   isActivityPushKey,
   type ProjectId,
   type PushKey,
@@ -10,6 +9,7 @@ import {
   type Target,
 } from "@herald/contracts";
 import { createYieldIfDue, HeraldError } from "@herald/kit";
+import { deviceValues } from "@herald/rules";
 import { audienceOf, type DeviceLookup, isDirect, neededBy } from "../domain/audience.ts";
 import { tokenFacet } from "../domain/facets.ts";
 import type { StoredToken } from "../domain/further-tokens.ts";

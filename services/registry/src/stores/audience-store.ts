@@ -2,7 +2,6 @@ import {
   type AskedRules,
   type DeviceId,
   deviceBucket,
-  noZone,
   type Platform,
   type ProjectId,
   type PushKey,
@@ -21,6 +20,7 @@ import {
   type IndexSpec,
   indexName,
 } from "@herald/mongo";
+import { noZone } from "@herald/rules";
 import type { Db, Document, Filter } from "mongodb";
 import { type DeviceLookup, isDirect, type Needed, neededBy, outermost, type WantedKeys } from "../domain/audience.ts";
 import { tokenFacet } from "../domain/facets.ts";

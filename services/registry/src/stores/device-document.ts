@@ -3,13 +3,12 @@ import {
   canonicalZone,
   type DeviceId,
   deviceBucket,
-  localeOf,
   type OutboxEvent,
   type ProjectId,
   pushTokenHash,
-  timeZoneOf,
 } from "@herald/contracts";
 import { type IndexSpec, indexNames, outboxIndex, storable } from "@herald/mongo";
+import { localeOf, timeZoneOf } from "@herald/rules";
 import type { DeviceState } from "../domain/device-state.ts";
 import { installationKey } from "../domain/installations.ts";
 import type { Choices } from "../domain/preferences.ts";

@@ -46,7 +46,6 @@ export const PutKind = namedBody("PutKind", {
     frequency_cap: settings.frequency_cap.optional().meta({ description: "Absent: any number" }),
   }),
 });
-export type KindSettings = z.output<typeof PutKind>["kind"];
 
 /** A kind that the project has declared. */
 export const DeclaredKind = named("DeclaredKind", {

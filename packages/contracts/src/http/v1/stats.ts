@@ -3,16 +3,16 @@ import { NotificationId } from "../../ids.ts";
 import { named } from "../../named.ts";
 import { Platform } from "../../platforms.ts";
 import { PushType } from "../../push-types.ts";
-import { Kind, kindTag, LabelFilter, labelFilterTag, pushTypeTag, type Tag } from "../../tags.ts";
+import { Kind, LabelFilter, type Tag } from "../../tags.ts";
 import { UserId } from "../../users.ts";
 import { TimeZone } from "./local-time.ts";
 import { Instant } from "./pagination.ts";
 import { TopicName } from "./topics.ts";
 
 const dayMs = 86_400_000;
-const intervalMs = { hour: 3_600_000, day: dayMs } as const;
+export const statsIntervalMs = { hour: 3_600_000, day: dayMs } as const;
 /** The maximum that a chart can show: six weeks by hour, or nearly three years by day. */
-const maxIntervals = 1_000;
+export const maxStatsIntervals = 1_000;
 
 const By = z.string().regex(/^(platform|kind|push_type|topic|label:[a-z0-9_]{1,32})$/, {
   error: "must be `platform`, `kind`, `push_type`, `topic` or `label:<name>`",
@@ -61,57 +61,10 @@ export const StatsRequest = z
     by: By.optional(),
   })
   .refine(
-    ({ from, to, interval }) => Date.parse(to) - Date.parse(from) <= maxIntervals * intervalMs[interval],
-    `at most ${maxIntervals} intervals may lie between \`from\` and \`to\``,
+    ({ from, to, interval }) => Date.parse(to) - Date.parse(from) <= maxStatsIntervals * statsIntervalMs[interval],
+    `at most ${maxStatsIntervals} intervals may lie between \`from\` and \`to\``,
   );
 export type StatsRequest = z.infer<typeof StatsRequest>;
-
-/** Converts the query to a request, or to all its problems. */
-export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRequest } | { problems: string[] } => {
-  const {
-    interval = "hour",
-    time_zone: timeZone = "UTC",
-    topic,
-    kind,
-    label,
-    push_type: pushType,
-    platform,
-    by,
-  } = query;
-  const to = query.to === undefined ? now : new Date(query.to);
-  const from = query.from === undefined ? new Date(to.getTime() - dayMs) : new Date(query.from);
-  const problems: string[] = [];
-  if (from >= to) problems.push("from: must be before `to`");
-  if (to.getTime() - from.getTime() > maxIntervals * intervalMs[interval])
-    problems.push(`from: at most ${maxIntervals} intervals may lie between \`from\` and \`to\``);
-  const chosen = (["notification", "topic", "user", "kind", "label", "push_type"] as const).filter(
-    (name) => query[name] !== undefined,
-  );
-  for (const name of chosen.slice(1)) problems.push(`${name}: cannot be combined with ${chosen[0]}`);
-  if (by === "platform" && platform !== undefined) problems.push("by: cannot be platform where platform is given");
-  if (by !== undefined && by !== "platform" && chosen.length > 0)
-    problems.push(`by: ${by} cannot be combined with ${chosen.join(" or ")}; platform can`);
-  if (problems.length > 0) return { problems };
-  const tags = [
-    ...(label === undefined ? [] : [labelFilterTag(label)]),
-    ...(kind === undefined ? [] : [kindTag(kind)]),
-    ...(pushType === undefined ? [] : [pushTypeTag(pushType)]),
-  ];
-  return {
-    request: {
-      from: from.toISOString(),
-      to: to.toISOString(),
-      interval,
-      timeZone,
-      notificationId: query.notification,
-      topic,
-      userId: query.user,
-      tag: tags[0],
-      platform,
-      by,
-    },
-  };
-};
 
 const count = z.number().int().min(0);
 const figures = {

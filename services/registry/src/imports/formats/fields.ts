@@ -1,5 +1,6 @@
-import { AppId, InstallationId, importLimits, isObject, readIdentifiers } from "@herald/contracts";
+import { AppId, InstallationId, importLimits, isObject } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import { readIdentifiers } from "@herald/rules";
 import { type OwnField, ownData } from "./own-data.ts";
 import { type PlatformFields, plainName, platformNamed, type UnsupportedPlatform } from "./platform-names.ts";
 import { booleanFrom, definedFields, listFrom, objectFrom, textFrom, timeFrom } from "./values.ts";

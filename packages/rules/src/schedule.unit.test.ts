@@ -1,5 +1,5 @@
+import { type TimeOfSend, timeProblems } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { type TimeOfSend, timeProblems } from "./http/v1/local-time.ts";
 import { scheduleOf, scheduleProblems } from "./schedule.ts";
 import { planWaves } from "./waves.ts";
 

@@ -1,6 +1,5 @@
-import type { DeliveryReason } from "./errors.ts";
-import type { LocalTime } from "./http/v1/local-time.ts";
-import { instantOf } from "./time-zone.ts";
+import type { DeliveryReason, LocalTime } from "@herald/contracts";
+import { instantOf } from "./local-time.ts";
 
 /** The zone of devices without one, in waves and facets. */
 export const noZone = "none";

@@ -2,13 +2,14 @@ import {
   type Compare,
   type Condition,
   type ConditionField,
+  compareVersions,
   holdsVersions,
   type Literal,
   type Order,
+  parseVersion,
   type SeenComparison,
-} from "./condition.ts";
-import { askedIdentifier, identifierMeanings, isComparedByMeaning } from "./identifiers.ts";
-import { compareVersions, parseVersion } from "./version.ts";
+} from "@herald/contracts";
+import { askedIdentifier, identifierMeanings, isComparedByMeaning } from "@herald/rules";
 
 /** A clause that an index can serve: devices of a topic, or with a value at a path. */
 export type Clause =
@@ -122,24 +123,6 @@ export const fulfils = (condition: Condition, subject: Subject): boolean => {
       const found = actual(condition.field);
       return found !== undefined && isSame(condition, found);
     }
-  }
-};
-
-/** The number of clauses: topics, `exists` and comparisons with one value. `in [a, b]` counts as two. */
-export const clausesOf = (condition: Condition): number => {
-  switch (condition.kind) {
-    case "or":
-    case "and":
-      return condition.parts.reduce((sum, part) => sum + clausesOf(part), 0);
-    case "not":
-      return clausesOf(condition.part);
-    case "topic":
-    case "compare":
-    case "seen":
-    case "exists":
-      return 1;
-    case "one-of":
-      return condition.values.length;
   }
 };
 

@@ -1,5 +1,6 @@
+import { isDevicePath } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { deviceValues, isDevicePath } from "./device-values.ts";
+import { deviceValues } from "./device-values.ts";
 
 test.each([
   "metadata.plan",

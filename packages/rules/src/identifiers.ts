@@ -1,6 +1,12 @@
-import type { AppData } from "./app-data.ts";
-import { languageIn, languagesOf, maxLocaleLength, readLocale } from "./locale.ts";
-import { canonicalZone, isTimeZone } from "./time-zone.ts";
+import {
+  type AppData,
+  canonicalZone,
+  isTimeZone,
+  languageIn,
+  languagesOf,
+  maxLocaleLength,
+  readLocale,
+} from "@herald/contracts";
 
 type Known = {
   /** Other names under which apps send it, in the order in which they are read. */

@@ -1,6 +1,5 @@
-import { hasOffset, type LocalTime, ofDevice, type TimeOfSend } from "./http/v1/local-time.ts";
-import { instantOf } from "./time-zone.ts";
-import { maxTtlSeconds, nowOrNeverMs } from "./ttl.ts";
+import { hasOffset, type LocalTime, maxTtlSeconds, nowOrNeverMs, ofDevice, type TimeOfSend } from "@herald/contracts";
+import { instantOf } from "./local-time.ts";
 
 /** The zones whose clocks show a time first and last. */
 const [firstZone, lastZone] = ["Etc/GMT-14", "Etc/GMT+12"];

@@ -1,8 +1,11 @@
-import type { AskedRules } from "./asked-rules.ts";
-import type { DeclaredKind, FrequencyCap } from "./http/v1/kinds.ts";
-import type { NotificationContent } from "./http/v1/notification-content.ts";
-import type { QuietHours } from "./http/v1/quiet-hours.ts";
-import type { RulesRecord } from "./records.ts";
+import type {
+  AskedRules,
+  DeclaredKind,
+  FrequencyCap,
+  NotificationContent,
+  QuietHours,
+  RulesRecord,
+} from "@herald/contracts";
 
 /** What the rules of its project ask of a send. */
 export type SendRules = {

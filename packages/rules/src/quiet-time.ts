@@ -1,5 +1,5 @@
-import type { OwnQuietHours, QuietHours } from "./http/v1/quiet-hours.ts";
-import { instantOf, localTime } from "./time-zone.ts";
+import type { OwnQuietHours, QuietHours } from "@herald/contracts";
+import { instantOf, localTime } from "./local-time.ts";
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;

@@ -1,7 +1,7 @@
+import { type Condition, clausesOf, type Literal, parseCondition } from "@herald/contracts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Condition, type Literal, parseCondition } from "./condition.ts";
-import { candidateClauses, clausesOf, fulfils, type Subject } from "./evaluate-condition.ts";
+import { candidateClauses, fulfils, type Subject } from "./evaluate-condition.ts";
 
 const parsed = (source: string): Condition => {
   const result = parseCondition(source);

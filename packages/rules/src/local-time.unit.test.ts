@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
+import { canonicalZone, isTimeZone } from "@herald/contracts";
 import { Temporal } from "temporal-polyfill";
 import { describe, expect, it } from "vitest";
-import { canonicalZone, instantOf, isTimeZone, localTime } from "./time-zone.ts";
+import { instantOf, localTime } from "./local-time.ts";
 
 const iso = (local: string, zone: string) => instantOf(local, zone).toISOString();
 

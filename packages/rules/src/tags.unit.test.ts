@@ -1,7 +1,7 @@
+import { Kind, Labels, NewNotification } from "@herald/contracts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { NewNotification } from "./http/v1/send-notification.ts";
-import { fromTags, Kind, Labels, toTags } from "./tags.ts";
+import { fromTags, toTags } from "./tags.ts";
 
 const problemsOf = (fields: Record<string, unknown>): string[] => {
   const result = NewNotification.safeParse({ title: "Hello", targets: ["all"], ...fields });
@@ -72,4 +72,11 @@ describe("the kind of a notification", () => {
   test.each(["", "-a", "Order", "a b", "a/b", "x".repeat(65), 7, null])("%j is refused", (kind) => {
     expect(problemsOf({ kind }).join()).toMatch(/^kind: /);
   });
+});
+
+test("statistics and events know the push type", () => {
+  const tags = toTags({ kind: "call", push_type: "voip" });
+  expect(tags).toEqual(["kind/call", "push_type/voip"]);
+  expect(fromTags(tags)).toEqual({ kind: "call", push_type: "voip" });
+  expect(fromTags(["label/push_type/voip"])).toEqual({ labels: { push_type: "voip" } });
 });

@@ -1,0 +1,22 @@
+import { describe, expect, test } from "vitest";
+import { mergePatch } from "./merge-patch.ts";
+
+describe("a merge patch (the examples of RFC 7396, appendix A, that have an object as patch)", () => {
+  test.each([
+    [{ a: "b" }, { a: "c" }, { a: "c" }],
+    [{ a: "b" }, { b: "c" }, { a: "b", b: "c" }],
+    [{ a: "b" }, { a: null }, {}],
+    [{ a: "b", b: "c" }, { a: null }, { b: "c" }],
+    [{ a: ["b"] }, { a: "c" }, { a: "c" }],
+    [{ a: "c" }, { a: ["b"] }, { a: ["b"] }],
+    [{ a: { b: "c" } }, { a: { b: "d", c: null } }, { a: { b: "d" } }],
+    [{ a: [{ b: "c" }] }, { a: [1] }, { a: [1] }],
+    [{ e: null }, { a: 1 }, { e: null, a: 1 }],
+    [[1, 2], { a: "b", c: null }, { a: "b" }],
+    [{}, { a: { bb: { ccc: null } } }, { a: { bb: {} } }],
+  ])("%j patched with %j is %j", (target, patch, result) => {
+    const before = structuredClone(target);
+    expect(mergePatch(target, patch)).toEqual(result);
+    expect(target).toEqual(before);
+  });
+});
