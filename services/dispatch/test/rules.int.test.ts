@@ -81,7 +81,7 @@ describe("a kind", () => {
     expect(other.counts.accepted).toBe(3);
   });
 
-  test("decisions are made once: a redelivery reads them, also when the rules have changed", async () => {
+  test("rules are evaluated once: a redelivery reads them, also when the rules have changed", async () => {
     await setRules({});
     const [one, other] = devices(2);
     if (!one || !other) throw new Error("no devices");
@@ -95,7 +95,7 @@ describe("a kind", () => {
 });
 
 describe("a small send", () => {
-  test("stores what was decided with it", async () => {
+  test("stores the results with it", async () => {
     await setRules({ kinds: [{ ...offers, frequency_cap: { count: 1, per: "week" } }] });
     const one = { ...device(), userId: "ann" };
     registry.registry.set(one.id, { devices: [one] });

@@ -14,7 +14,7 @@ import { noneSkipped } from "../domain/settle-row.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import { eventsOfSend } from "../stores/events.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
-import type { DecidedBatch, StoredSend } from "../stores/small-send-store.ts";
+import type { EvaluatedBatch, StoredSend } from "../stores/small-send-store.ts";
 import type { Finisher } from "./follow-up.ts";
 import type { Judge } from "./judge.ts";
 import { isForOneUser, type NotificationCache } from "./notification-cache.ts";
@@ -187,7 +187,7 @@ export const createDeliverSend = (deps: DeliverSendDeps) => {
     const sent = { _id, projectId, content, expiresAt: new Date(send.expiresAt) };
     const batches = await Promise.all(
       batchesOfSend(send, resolution).map(
-        async (batch): Promise<DecidedBatch> => ({ ...batch, decided: await judge.first(sent, batch.devices) }),
+        async (batch): Promise<EvaluatedBatch> => ({ ...batch, ruleResults: await judge.first(sent, batch.devices) }),
       ),
     );
     return sends.insert(send, { ...resolution, batches }, claim, now());

@@ -2,7 +2,7 @@ import type { AskedRules, NotificationContent, NotificationId, ProjectId, Recipi
 import { askedRulesOf, rulesOfSend, type SendRules } from "@herald/rules";
 import type { Deps } from "../deps.ts";
 import { windowStart } from "../domain/cap-window.ts";
-import { createDecide, type Decided, type Decision, packDecisions } from "../domain/decide.ts";
+import { createEvaluateDevice, packRuleResults, type RuleResult, type RuleResults } from "../domain/rule-results.ts";
 import { isDelayOver, type Sendable, type Skips } from "../domain/settle-row.ts";
 import { subjectOf } from "../stores/cap-store.ts";
 
@@ -22,21 +22,21 @@ export const createJudge = ({ caps, rules, now }: Pick<Deps, "caps" | "rules" | 
   /** Undefined: the project has no rules for such a send. */
   const rulesOf = (sent: Sent): SendRules | undefined => rulesOfSend(rules.of(sent.projectId), sent.content);
 
-  /** Adds the cap to the decisions about devices that would get the push. */
+  /** Adds the cap to the results, for devices that would get the push. */
   const addCap = async (
     { _id: notificationId, projectId }: Sent,
     { kind, cap, zone }: SendRules,
     devices: readonly (Recipient | undefined)[],
-    decisions: (Decision | undefined)[],
+    results: (RuleResult | undefined)[],
   ): Promise<void> => {
     if (!kind || !cap) return;
-    const subjects = devices.map((device, at) => device && !decisions[at] && subjectOf(projectId, device));
+    const subjects = devices.map((device, at) => device && !results[at] && subjectOf(projectId, device));
     const wanted = subjects.flatMap((subject) => subject || []);
     if (wanted.length === 0) return;
     const window = windowStart(cap.per, zone, now());
     const held = await caps.take({ projectId, notificationId, kind: kind.kind, cap, window, subjects: wanted });
     for (const [at, subject] of subjects.entries())
-      if (subject && !held.has(subject)) decisions[at] = { reason: "frequency-cap" };
+      if (subject && !held.has(subject)) results[at] = { reason: "frequency-cap" };
   };
 
   return {
@@ -53,30 +53,30 @@ export const createJudge = ({ caps, rules, now }: Pick<Deps, "caps" | "rules" | 
     applies: (sent: Sent): boolean => rulesOf(sent) !== undefined,
 
     /** Before the first attempt. Devices in `skips` get nothing anyway. Undefined: all devices get the push. */
-    first: async (sent: Sent, devices: readonly Recipient[], skips?: Skips): Promise<Decided | undefined> => {
+    first: async (sent: Sent, devices: readonly Recipient[], skips?: Skips): Promise<RuleResults | undefined> => {
       await rules.loading();
       const asked = rulesOf(sent);
       if (asked === undefined) return undefined;
       const at = { now: now(), expiresAt: sent.expiresAt, devices: devices.length };
       const open = devices.map((device) => (skips?.has(device.id) ? undefined : device));
-      const decide = createDecide(asked, at);
-      const decisions = open.map((device) => device && decide(device));
-      await addCap(sent, asked, open, decisions);
-      return packDecisions(decisions);
+      const evaluate = createEvaluateDevice(asked, at);
+      const results = open.map((device) => device && evaluate(device));
+      await addCap(sent, asked, open, results);
+      return packRuleResults(results);
     },
 
     /** After quiet hours have ended for some devices of a row: kind and cap are judged again. `skips`: what registry says now. */
-    afterDelay: async (sent: Sent, devices: readonly Sendable[], skips: Skips): Promise<Decided | undefined> => {
+    afterDelay: async (sent: Sent, devices: readonly Sendable[], skips: Skips): Promise<RuleResults | undefined> => {
       const asked = rulesOf(sent);
       if (asked === undefined) return undefined;
       const at = now();
       const open = devices.map((device) => (isDelayOver(device, at) ? device : undefined));
-      const decisions = open.map((device): Decision | undefined => {
+      const results = open.map((device): RuleResult | undefined => {
         const reason = device && skips.get(device.id);
         return reason && { reason };
       });
-      await addCap(sent, asked, open, decisions);
-      return packDecisions(decisions);
+      await addCap(sent, asked, open, results);
+      return packRuleResults(results);
     },
   };
 };

@@ -3,10 +3,10 @@ import { growingPause, inSpan, notFound, retryWhileUnavailable } from "@herald/k
 import { receiptAsker } from "@herald/payload";
 import type { Deps } from "../deps.ts";
 import { rootGeneration } from "../domain/batch.ts";
-import { applyDecisions } from "../domain/decide.ts";
 import { isSpike } from "../domain/notification-counts.ts";
 import { isTokenVerdict } from "../domain/outcome.ts";
 import { refusalAdvice } from "../domain/refusal-advice.ts";
+import { applyRuleResults } from "../domain/rule-results.ts";
 import { allSkipped, noneSkipped, type Settlement, type Skips, settleRow } from "../domain/settle-row.ts";
 import { nextTrialAt } from "../domain/trials.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
@@ -97,7 +97,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     const content = cached.document.content.activity && (await activities.current(cached.document));
     const replaced = content === undefined && cached.document.content.activity !== undefined;
     const reason = replaced ? "replaced" : run.skip;
-    const { devices, skips } = applyDecisions(all, run.decided, reason ? allSkipped(all, reason) : also);
+    const { devices, skips } = applyRuleResults(all, run.ruleResults, reason ? allSkipped(all, reason) : also);
     const provider = servingProvider(run);
     const begun = performance.now();
     const sent = await inSpan(

@@ -65,11 +65,11 @@ export const deliverBatch = ({
         const skips = waited ? await checkWaiting(projectId, data.devices, true) : undefined;
         const root = rootOf(data);
         const document = { ...cached.document, expiresAt: expiryOf(cached, root) };
-        // A redelivery has what was decided before, and must not take a slot of a later window.
+        // A redelivery has the results of before, and must not take a slot of a later window.
         const isJudged =
           message.deliveryCount > 1 && judge.applies(document) && (await deliveries.read(projectId, batchId)) !== null;
-        const decided = isJudged || root.skip ? undefined : await judge.first(document, data.devices, skips);
-        const run = await deliveries.start(data, claimOf(message), now(), { tags: document.tags, decided });
+        const ruleResults = isJudged || root.skip ? undefined : await judge.first(document, data.devices, skips);
+        const run = await deliveries.start(data, claimOf(message), now(), { tags: document.tags, ruleResults });
         if (run) await pipeline.deliver(run, signal, skips);
         // The row was settled by an earlier delivery, which may have crashed before it followed up.
         else await pipeline.resume(root);
@@ -154,11 +154,11 @@ const judgeAgain = async (
   run: Run,
   found: Awaited<ReturnType<typeof movedOf>>,
 ): Promise<Run> => {
-  if (!found || run.decided || !run.devices.some((device) => isDelayOver(device, now()))) return run;
-  const decided = await judge.afterDelay(found.cached.document, run.devices, found.skips);
-  if (!decided) return run;
-  await deliveries.decide(run, decided);
-  return { ...run, decided };
+  if (!found || run.ruleResults || !run.devices.some((device) => isDelayOver(device, now()))) return run;
+  const ruleResults = await judge.afterDelay(found.cached.document, run.devices, found.skips);
+  if (!ruleResults) return run;
+  await deliveries.storeRuleResults(run, ruleResults);
+  return { ...run, ruleResults };
 };
 
 type Row = BatchFacts & Pick<DeliveryDocument, "state" | "paused" | "tally">;

@@ -18,9 +18,9 @@ import {
 import { having, type IndexSpec, indexNames, outboxIndex } from "@herald/mongo";
 import { Binary, type Collection, type Db } from "mongodb";
 import { rootGeneration } from "../domain/batch.ts";
-import type { Decided, Decision } from "../domain/decide.ts";
 import { emptyTally, type Failures, type Tally } from "../domain/notification-counts.ts";
 import type { DeviceResult } from "../domain/result-table.ts";
+import type { RuleResult, RuleResults } from "../domain/rule-results.ts";
 import type { Sendable, Waiting } from "../domain/settle-row.ts";
 
 /** The batch of a row. */
@@ -78,8 +78,8 @@ export type DeliveryDocument = BatchFacts & {
   paused?: true;
   /** The devices that wait, until their child row is stored. */
   child?: Waiting;
-  /** What was decided about its devices before they got a push; absent: all of them get it. */
-  decided?: { list: Decision[]; of: Binary };
+  /** What the project's rules said of its devices before they got a push; absent: all of them get it. */
+  decided?: { list: RuleResult[]; of: Binary };
   /** How many devices `child` has, so that counting does not read them. */
   childSize?: number;
   outbox?: OutboxEvent[];
@@ -115,7 +115,7 @@ export type Run = BatchFacts & {
   readonly devices: readonly Sendable[];
   readonly starts: number;
   readonly startedAt: Date;
-  readonly decided?: Decided;
+  readonly ruleResults?: RuleResults;
   /**
    * Its message is acked after its events are published, and redelivered until then. So events that can be rebuilt from the row are
    * not stored in it.
@@ -189,13 +189,13 @@ export const newRow = (
     now,
     keepDevices = false,
     tags,
-    decided,
+    ruleResults,
   }: {
     claim: Claim;
     now: Date;
     keepDevices?: boolean;
     tags?: readonly Tag[] | undefined;
-    decided?: Decided | undefined;
+    ruleResults?: RuleResults | undefined;
   },
 ): DeliveryDocument => ({
   ...rootOf(batch),
@@ -208,19 +208,19 @@ export const newRow = (
   ...packed(batch.devices),
   tally: { ...emptyTally, devices: batch.devices.length },
   ...(keepDevices ? { devices: fresh(batch, false) } : {}),
-  ...(decided && { decided: packDecided(decided) }),
+  ...(ruleResults && { decided: toStoredResults(ruleResults) }),
 });
 
-export const packDecided = ({ list, of }: Decided) => ({ list: [...list], of: new Binary(of) });
+export const toStoredResults = ({ list, of }: RuleResults) => ({ list: [...list], of: new Binary(of) });
 
-/** In a run: what was decided about its devices. */
-export const decidedOf = ({ decided }: Pick<DeliveryDocument, "decided">): Pick<Run, "decided"> =>
-  decided ? { decided: { list: decided.list, of: decided.of.value() as Uint8Array } } : {};
+/** In a run: the results of the rules for its devices. */
+export const ruleResultsOf = ({ decided }: Pick<DeliveryDocument, "decided">): Pick<Run, "ruleResults"> =>
+  decided ? { ruleResults: { list: decided.list, of: decided.of.value() as Uint8Array } } : {};
 
 /** The run of a row that contains its devices. */
 export const runOf = (row: DeliveryDocument, startedAt: Date): Run => ({
   ...factsOf(row),
-  ...{ startedAt, starts: row.starts, devices: row.devices ?? [], ...decidedOf(row) },
+  ...{ startedAt, starts: row.starts, devices: row.devices ?? [], ...ruleResultsOf(row) },
 });
 
 /** Filters for the rows that a provider serves: rows of its own platform, and rows of other platforms that name it. */

@@ -2,27 +2,27 @@ import type { DeliverBatchV1, NotificationId, OutboxEvent, ProjectId, Provider, 
 import { ensureIndexes, findSome, guardStore, insertBatched, removeFirst, updateBatched } from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
 import { childId, rootGeneration } from "../domain/batch.ts";
-import type { Decided } from "../domain/decide.ts";
 import { emptyTally } from "../domain/notification-counts.ts";
+import type { RuleResults } from "../domain/rule-results.ts";
 import type { Sendable, Settlement, Waiting } from "../domain/settle-row.ts";
 import {
   type BatchFacts,
   type Claim,
   claimedBy,
   deadLetterClaim,
-  decidedOf,
   deliveryCollection,
   deliveryHints,
   deliveryIndexes,
   factsOf,
   fresh,
   newRow,
-  packDecided,
   packed,
   packNames,
   type Run,
+  ruleResultsOf,
   runOf,
   servedBy,
+  toStoredResults,
 } from "./delivery-document.ts";
 import { acceptedEventsOf, allAccepted, deliveryEvents } from "./events.ts";
 
@@ -75,27 +75,31 @@ export const createDeliveryStore = (db: Db) => {
     ensureIndexes: () => ensureIndexes(deliveries, deliveryIndexes),
 
     /**
-     * Starts a batch. Undefined when it is final, waits, or another message has started it. `tags`: of its notification. `decided` counts
-     * if the row is new: a redelivery has what was decided then.
+     * Starts a batch. Undefined when it is final, waits, or another message has started it. `tags`: of its notification. `ruleResults`
+     * count if the row is new: a redelivery has those of then.
      */
     start: async (
       batch: DeliverBatchV1,
       claim: Claim,
       now: Date,
-      { tags, decided }: { readonly tags?: readonly Tag[] | undefined; readonly decided?: Decided | undefined } = {},
+      {
+        tags,
+        ruleResults,
+      }: { readonly tags?: readonly Tag[] | undefined; readonly ruleResults?: RuleResults | undefined } = {},
     ): Promise<Run | undefined> => {
-      const row = newRow(batch, { claim, now, tags, decided });
+      const row = newRow(batch, { claim, now, tags, ruleResults });
       const run = { ...factsOf(row), startedAt: now, publishedBeforeAck: true as const };
-      if (await insertOne(row)) return { ...run, starts: 1, devices: fresh(batch, false), ...(decided && { decided }) };
+      if (await insertOne(row))
+        return { ...run, starts: 1, devices: fresh(batch, false), ...(ruleResults && { ruleResults }) };
       const again = await restartRow(batch.projectId, batch.batchId, claim, now);
-      return again ? { ...run, starts: again.starts, devices: fresh(batch, true), ...decidedOf(again) } : undefined;
+      return again ? { ...run, starts: again.starts, devices: fresh(batch, true), ...ruleResultsOf(again) } : undefined;
     },
 
-    /** Stores what was decided about the devices of a started row. False when another process has started it since. */
-    decide: async ({ _id, projectId, starts }: Run, decided: Decided): Promise<boolean> => {
+    /** Stores the results of the rules for the devices of a started row. False when another process has started it since. */
+    storeRuleResults: async ({ _id, projectId, starts }: Run, ruleResults: RuleResults): Promise<boolean> => {
       const { matchedCount } = await deliveries.updateOne(
         { _id, projectId, state: "started", starts },
-        { $set: { decided: packDecided(decided) } },
+        { $set: { decided: toStoredResults(ruleResults) } },
       );
       return matchedCount === 1;
     },

@@ -9,10 +9,10 @@ import type {
 } from "@herald/contracts";
 import { findByIds, guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
-import { type Decision, decisionAt } from "../domain/decide.ts";
 import type { DeviceResult } from "../domain/result-table.ts";
+import { type RuleResult, ruleResultAt } from "../domain/rule-results.ts";
 import { ownWait, type Sendable } from "../domain/settle-row.ts";
-import { type DeliveryDocument, decidedOf, ownersOf, packedAt, resultAt } from "./delivery-document.ts";
+import { type DeliveryDocument, ownersOf, packedAt, resultAt, ruleResultsOf } from "./delivery-document.ts";
 import { deliveriesOf } from "./delivery-list.ts";
 import { notificationCollection } from "./notification-document.ts";
 import { createRows, type DeviceRow } from "./rows.ts";
@@ -20,13 +20,13 @@ import { createRows, type DeviceRow } from "./rows.ts";
 /** The attempts of a device before a row, and whether one of them may have reached it. */
 type Known = { readonly attempts: number; readonly repeat: boolean };
 
-/** The attempt of a settled row. Undefined when the device only waited there. `decision`: what rules decided about it there. */
+/** The attempt of a settled row. Undefined when the device only waited there. `ruleResult`: what rules said of it there. */
 const settledAttempt = (
   { attempts, repeat }: Known,
   at: string,
   { status, reason, providerReason, possibleRepeat, ...result }: DeviceResult,
   { provider_id: providerId }: Pick<Delivery, "provider_id">,
-  { until, end }: Partial<Decision> = {},
+  { until, end }: Partial<RuleResult> = {},
 ): DeliveryAttempt | undefined => {
   const counted = result.attempts > attempts;
   const sent = counted || result.unprocessed;
@@ -58,10 +58,10 @@ const isRepeated = (one: DeliveryAttempt, before: DeliveryAttempt | undefined): 
 const nextAttempt = (dueAt: Date | undefined, device: Sendable | undefined): Date | undefined =>
   dueAt && new Date(Math.max(dueAt.getTime(), device ? ownWait(device) : 0));
 
-/** What rules decided about a device in this row; undefined: it gets the push. */
-const decisionOf = (row: DeliveryDocument, index: number): Decision | undefined => {
-  const { decided } = decidedOf(row);
-  return decided && decisionAt(decided, index);
+/** What rules said of a device in this row; undefined: it gets the push. */
+const ruleResultOf = (row: DeliveryDocument, index: number): RuleResult | undefined => {
+  const { ruleResults } = ruleResultsOf(row);
+  return ruleResults && ruleResultAt(ruleResults, index);
 };
 
 /** The delivery of a device, its attempts, oldest first, and the time of the next attempt, from its rows, root row first. */
@@ -89,7 +89,7 @@ export const traceOf = (rows: readonly DeviceRow[]) => {
       attempts.push({ attempt: known.attempts + 1, at, outcome: "sending", possible_repeat: possibleRepeat });
     }
     if (!result) continue;
-    const attempt = settledAttempt(known, delivery.at, result, delivery, decisionOf(row, index));
+    const attempt = settledAttempt(known, delivery.at, result, delivery, ruleResultOf(row, index));
     if (attempt && isRepeated(attempt, attempts.at(-1))) attempts.pop();
     if (attempt) attempts.push(attempt);
     known = { attempts: result.attempts, repeat: result.possibleRepeat };

@@ -1,8 +1,8 @@
 import type { DeliverBatchV1, GroupedSend, NotificationId, OutboxEvent, ProjectId } from "@herald/contracts";
 import { findBatched, guardStore, insertBatched, insertMissing, updateBatched } from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
-import type { Decided } from "../domain/decide.ts";
 import { addFailures, addTallies, emptyTally, type FinalStatus } from "../domain/notification-counts.ts";
+import type { RuleResults } from "../domain/rule-results.ts";
 import type { Settlement } from "../domain/settle-row.ts";
 import {
   type Claim,
@@ -42,12 +42,12 @@ const embed = ({
   ...row
 }: DeliveryDocument): EmbeddedRow => row;
 
-/** A batch, and what was decided about its devices. */
-export type DecidedBatch = DeliverBatchV1 & { readonly decided?: Decided | undefined };
+/** A batch, and the results of the rules for its devices. */
+export type EvaluatedBatch = DeliverBatchV1 & { readonly ruleResults?: RuleResults | undefined };
 
 /** Whom a send reaches: see {@link Expanded}. */
-type DecidedAudience = Pick<Expanded, "list"> & {
-  readonly batches: readonly DecidedBatch[];
+type EvaluatedAudience = Pick<Expanded, "list"> & {
+  readonly batches: readonly EvaluatedBatch[];
   readonly unmatched: readonly string[];
 };
 
@@ -90,7 +90,7 @@ export const createSmallSendStore = (db: Db) => {
      */
     insert: async (
       send: GroupedSend,
-      { batches, unmatched, list }: DecidedAudience,
+      { batches, unmatched, list }: EvaluatedAudience,
       claim: Claim,
       now: Date,
     ): Promise<StoredSend | null> => {
@@ -101,7 +101,7 @@ export const createSmallSendStore = (db: Db) => {
         ...firstStepOfSmall(batches.length, claim, now),
       };
       const rows = batches.map((batch) =>
-        newRow(batch, { claim, now, keepDevices: true, tags: state.tags, decided: batch.decided }),
+        newRow(batch, { claim, now, keepDevices: true, tags: state.tags, ruleResults: batch.ruleResults }),
       );
       const named = rows.some(({ users }) => users !== undefined);
       const inserted = await insertOne({

@@ -1,7 +1,7 @@
 import type { DeclaredKind, RulesRecord } from "@herald/contracts";
 import { askedRulesOf, quietUntil, rulesOfSend, unionUntil } from "@herald/rules";
 import { describe, expect, test } from "vitest";
-import { applyDecisions, createDecide, type Decision, packDecisions } from "./decide.ts";
+import { applyRuleResults, createEvaluateDevice, packRuleResults, type RuleResult } from "./rule-results.ts";
 import { noneSkipped, type Sendable } from "./settle-row.ts";
 
 const offers: DeclaredKind = {
@@ -21,13 +21,13 @@ const device = (change: Partial<Sendable> = {}): Sendable => ({
   ...{ id: "dev_00000000000000000000000000", token: "", tokenAt: 0, attempts: 0, repeat: false, ...change },
 });
 const at = (time: string) => new Date(`2030-01-15T${time}:00Z`);
-const judged = (
+const resultOf = (
   rules: ReturnType<typeof rulesOfSend>,
   one: Sendable,
   now: Date,
   expiresAt = at("23:59"),
   devices = 1,
-) => rules && createDecide(rules, { now, expiresAt, devices })(one);
+) => rules && createEvaluateDevice(rules, { now, expiresAt, devices })(one);
 
 describe("the rules of a send", () => {
   test("are none without a record, for a kind that is not declared, and for a critical one", () => {
@@ -63,29 +63,29 @@ describe("the rules of a send", () => {
 describe("a device", () => {
   test("that has it switched off is muted, also in quiet hours", () => {
     const rules = rulesOfSend(record({ quietHours: night }), { kind: "offers" });
-    expect(judged(rules, device({ off: true }), at("23:00"))).toEqual({ reason: "muted" });
+    expect(resultOf(rules, device({ off: true }), at("23:00"))).toEqual({ reason: "muted" });
   });
 
   test("waits until quiet hours end where it is, and is skipped if the send expires before", () => {
     const rules = rulesOfSend(record({ quietHours: night, timeZone: "Europe/Berlin" }), {});
-    expect(judged(rules, device(), at("05:30"))).toEqual({ reason: "quiet-hours", until: at("06:00") });
-    expect(judged(rules, device({ zone: "Asia/Tokyo" }), at("05:30"))).toBeUndefined();
-    expect(judged(rules, device(), at("05:30"), at("06:00"))).toEqual({ reason: "quiet-hours", end: at("06:00") });
+    expect(resultOf(rules, device(), at("05:30"))).toEqual({ reason: "quiet-hours", until: at("06:00") });
+    expect(resultOf(rules, device({ zone: "Asia/Tokyo" }), at("05:30"))).toBeUndefined();
+    expect(resultOf(rules, device(), at("05:30"), at("06:00"))).toEqual({ reason: "quiet-hours", end: at("06:00") });
   });
 
   test("is skipped in hours that say so", () => {
     const rules = rulesOfSend(record({ quietHours: { ...night, mode: "skip" } }), {});
-    expect(judged(rules, device(), at("22:00"))).toEqual({ reason: "quiet-hours" });
-    expect(judged(rules, device(), at("07:00"))).toBeUndefined();
+    expect(resultOf(rules, device(), at("22:00"))).toEqual({ reason: "quiet-hours" });
+    expect(resultOf(rules, device(), at("07:00"))).toBeUndefined();
   });
 
   test("waits for its user's hours, too; many share the full hour", () => {
     const rules = rulesOfSend(record({ ownHours: true }), {});
     const own = device({ quiet: "12:00-13:30" });
-    expect(judged(rules, own, at("12:15"))).toEqual({ reason: "quiet-hours", until: at("13:30") });
-    expect(judged(rules, own, at("12:15"), at("23:59"), 101)).toEqual({ reason: "quiet-hours", until: at("14:00") });
+    expect(resultOf(rules, own, at("12:15"))).toEqual({ reason: "quiet-hours", until: at("13:30") });
+    expect(resultOf(rules, own, at("12:15"), at("23:59"), 101)).toEqual({ reason: "quiet-hours", until: at("14:00") });
     const both = rulesOfSend(record({ quietHours: { ...night, to: "12:00" }, ownHours: true }), {});
-    expect(judged(both, own, at("11:00"))).toEqual({ reason: "quiet-hours", until: at("13:30") });
+    expect(resultOf(both, own, at("11:00"))).toEqual({ reason: "quiet-hours", until: at("13:30") });
   });
 });
 
@@ -124,19 +124,19 @@ describe("quiet hours", () => {
   });
 });
 
-test("decisions are packed to a byte for each device, and applied", () => {
+test("results are packed to a byte for each device, and applied", () => {
   const until = at("12:00");
-  const decisions: (Decision | undefined)[] = [
+  const results: (RuleResult | undefined)[] = [
     undefined,
     { reason: "muted" },
     { reason: "quiet-hours", until },
     undefined,
   ];
-  expect(packDecisions([undefined, undefined])).toBeUndefined();
-  const decided = packDecisions(decisions);
-  expect(decided?.of).toEqual(new Uint8Array([0, 1, 2, 0]));
-  const all = decisions.map((_, n) => device({ id: `dev_0000000000000000000000000${n}`, repeat: true }));
-  const { devices, skips } = applyDecisions(all, decided, noneSkipped);
+  expect(packRuleResults([undefined, undefined])).toBeUndefined();
+  const packed = packRuleResults(results);
+  expect(packed?.of).toEqual(new Uint8Array([0, 1, 2, 0]));
+  const all = results.map((_, n) => device({ id: `dev_0000000000000000000000000${n}`, repeat: true }));
+  const { devices, skips } = applyRuleResults(all, packed, noneSkipped);
   expect(skips).toEqual(new Map([[all[1]?.id, "muted"]]));
   expect(devices.map(({ notBefore, repeat }) => [notBefore, repeat])).toEqual([
     [undefined, true],
@@ -144,5 +144,5 @@ test("decisions are packed to a byte for each device, and applied", () => {
     [until.getTime(), true],
     [undefined, true],
   ]);
-  expect(applyDecisions(all, undefined, noneSkipped)).toEqual({ devices: all, skips: noneSkipped });
+  expect(applyRuleResults(all, undefined, noneSkipped)).toEqual({ devices: all, skips: noneSkipped });
 });
