@@ -12,7 +12,7 @@ import {
 import { isUnavailable } from "@herald/kit";
 import { activityPriority, isSmallSend, joinSend, keptMsOf, newestSend } from "@herald/rules";
 import type { Deps } from "../deps.ts";
-import { decideActivity, endAtItsTime } from "../domain/activity.ts";
+import { activityActionOf, endAtItsTime } from "../domain/activity.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 
 type ActivitySendsDeps = Pick<Deps, "bus" | "now" | "log">;
@@ -36,17 +36,17 @@ export const createActivitySends = ({ bus, now, log }: ActivitySendsDeps) => {
     if (send) await publishSend(send);
   };
 
-  const decide = async (key: ActivityKey, { activity: sent }: NotificationContent) => {
+  const currentAction = async (key: ActivityKey, { activity: sent }: NotificationContent) => {
     if (!sent) throw new TypeError("not a notification of an activity");
     for (;;) {
       const entry = await bucket.get(activityKey(key));
-      const decision = decideActivity(key, entry?.value, sent);
-      if (decision.kind === "replaced") {
+      const action = activityActionOf(key, entry?.value, sent);
+      if (action.kind === "replaced") {
         if (sent.version !== undefined) await publishNewest(key, entry?.value);
-        return decision;
+        return action;
       }
-      if (decision.kind === "push") return { ...decision, record: entry?.value };
-      const { record } = decision;
+      if (action.kind === "push") return { ...action, record: entry?.value };
+      const { record } = action;
       await bucket.update(activityKey(key), record, entry?.revision ?? 0, { ttlMs: keptMsOf(record, now()) });
     }
   };
@@ -60,9 +60,9 @@ export const createActivitySends = ({ bus, now, log }: ActivitySendsDeps) => {
       const { activity } = content;
       if (!activity) return content;
       try {
-        const decision = await decide({ projectId, id: activity.id }, content);
-        if (decision.kind === "replaced") return undefined;
-        const { push, record = {} } = decision;
+        const action = await currentAction({ projectId, id: activity.id }, content);
+        if (action.kind === "replaced") return undefined;
+        const { push, record = {} } = action;
         return { ...content, activity: push, priority: activityPriority(record, push) };
       } catch (error) {
         if (activity.version === undefined || !isUnavailable(error)) throw error;

@@ -2,17 +2,17 @@ import type { ActivityKey, ActivityPush, ActivityRecord } from "@herald/contract
 import { activityPush, endActivity } from "@herald/rules";
 
 /** What a row of an activity's notification sends, by the record as it is just before the push. */
-type Decision =
+type ActivityAction =
   | { readonly kind: "push"; readonly push: ActivityPush }
   /** Nothing is pushed: a newer version, or the end, has a send of its own. */
   | { readonly kind: "replaced" }
-  /** The record must be written first, by a compare-and-set. Then the row is decided again. */
+  /** The record must be written first, by a compare-and-set. Then the row's action is found again. */
   | { readonly kind: "write"; readonly record: ActivityRecord };
 
-const replaced: Decision = { kind: "replaced" };
+const replaced: ActivityAction = { kind: "replaced" };
 
 /** The alert of a version: the first push of the version claims it, so that no other version shows it. */
-const withAlert = (record: ActivityRecord, push: ActivityPush): Decision => {
+const withAlert = (record: ActivityRecord, push: ActivityPush): ActivityAction => {
   const { alert } = record;
   if (alert === undefined) return { kind: "push", push };
   if (alert.pushed === undefined)
@@ -29,13 +29,17 @@ export const endAtItsTime = (key: ActivityKey, record: ActivityRecord, now: Date
 };
 
 /**
- * Decides a row of an activity's notification. `record` undefined: it is gone, after its time or with the broker's data. The end at
+ * What to do for a row of an activity's notification. `record` undefined: it is gone, after its time or with the broker's data. The end at
  * `ends_at` is the only one without a version.
  *
  * Every version is written before the audience of its send is read. So a start and a join take the newest state, and need no repeat after the push: a device's token is stored before its join is sent, so a
  * version that is written after this read is sent to the device too.
  */
-export const decideActivity = (key: ActivityKey, record: ActivityRecord | undefined, sent: ActivityPush): Decision => {
+export const activityActionOf = (
+  key: ActivityKey,
+  record: ActivityRecord | undefined,
+  sent: ActivityPush,
+): ActivityAction => {
   const { event, version } = sent;
   if (record === undefined) return version === undefined ? replaced : { kind: "push", push: sent };
   const newest = (): ActivityPush => activityPush(key.id, record, event);

@@ -17,7 +17,7 @@ import {
 } from "@herald/rules";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decideActivity, endAtItsTime } from "./activity.ts";
+import { activityActionOf, endAtItsTime } from "./activity.ts";
 
 const key = { projectId: newProjectId(new Date()), id: "order-4711" };
 const deviceId = newDeviceId(new Date());
@@ -41,29 +41,29 @@ const sentAs = (event: ActivityPush["event"], version: number | undefined): Acti
   ...(version !== undefined && { version }),
 });
 const at = (ms: number) => new Date(startAt + ms);
-const decide = (one: ActivityRecord | undefined, sent: ActivityPush) => decideActivity(key, one, sent);
+const actionOf = (one: ActivityRecord | undefined, sent: ActivityPush) => activityActionOf(key, one, sent);
 
 describe("a row of an activity", () => {
   test("is replaced by a newer version, and sends its own otherwise", () => {
-    expect(decide(record({ version: 3 }), sentAs("update", 2))).toEqual({ kind: "replaced" });
-    expect(decide(record({ version: 3 }), sentAs("update", 3))).toMatchObject({ push: { content_state: { n: 0 } } });
+    expect(actionOf(record({ version: 3 }), sentAs("update", 2))).toEqual({ kind: "replaced" });
+    expect(actionOf(record({ version: 3 }), sentAs("update", 3))).toMatchObject({ push: { content_state: { n: 0 } } });
     // From a backup of the broker, or gone: the timestamp decides on the phone.
     for (const old of [record(), undefined])
-      expect(decide(old, sentAs("update", 2))).toMatchObject({ kind: "push", push: { content_state: { n: -1 } } });
+      expect(actionOf(old, sentAs("update", 2))).toMatchObject({ kind: "push", push: { content_state: { n: -1 } } });
   });
 
   test("of a start or a join takes the newest state; only the end stops a start", () => {
     const newest = record({ version: 7, contentState: { n: 7 } });
-    expect(decide(newest, sentAs("start", 1))).toMatchObject({
+    expect(actionOf(newest, sentAs("start", 1))).toMatchObject({
       push: { event: "start", version: 7, content_state: { n: 7 }, alert: { title: "Start" } },
     });
     const pending = { ...newest, alert: { title: "Soon", body: "Now." } };
-    expect(decide(pending, sentAs("join", 2))).toMatchObject({ kind: "push", push: { version: 7 } });
-    expect(decide(pending, sentAs("join", 2))).not.toHaveProperty("push.alert");
+    expect(actionOf(pending, sentAs("join", 2))).toMatchObject({ kind: "push", push: { version: 7 } });
+    expect(actionOf(pending, sentAs("join", 2))).not.toHaveProperty("push.alert");
     const ended = endActivity(key, newest, {}, at(0), "body");
     if (ended.kind !== "written") throw new Error("not ended");
-    expect(decide(ended.record, sentAs("start", 1))).toEqual({ kind: "replaced" });
-    expect(decide(ended.record, sentAs("join", 2))).toMatchObject({ push: { ended: true, version: 8 } });
+    expect(actionOf(ended.record, sentAs("start", 1))).toEqual({ kind: "replaced" });
+    expect(actionOf(ended.record, sentAs("join", 2))).toMatchObject({ push: { ended: true, version: 8 } });
   });
 
   test("of the end at `ends_at` sends it, unless a request has ended the activity", () => {
@@ -71,19 +71,19 @@ describe("a row of an activity", () => {
     if (ended === undefined) throw new Error("not ended");
     expect(ended).toMatchObject({ version: 2, timestamp: startAt / 1000 + 60, end: { at: startAt + 60_000 } });
     expect(endAtItsTime(key, ended, at(70_000))).toBeUndefined();
-    expect(decide(ended, sentAs("end", undefined))).toMatchObject({ kind: "push", push: { version: 2 } });
+    expect(actionOf(ended, sentAs("end", undefined))).toMatchObject({ kind: "push", push: { version: 2 } });
     const byRequest = endActivity(key, record(), {}, at(0), "body");
-    expect(byRequest.kind === "written" && decide(byRequest.record, sentAs("end", undefined))).toEqual({
+    expect(byRequest.kind === "written" && actionOf(byRequest.record, sentAs("end", undefined))).toEqual({
       kind: "replaced",
     });
-    expect(decide(undefined, sentAs("end", undefined))).toEqual({ kind: "replaced" });
+    expect(actionOf(undefined, sentAs("end", undefined))).toEqual({ kind: "replaced" });
   });
 
   test("claims an alert before its push", () => {
     const waiting = record({ version: 2, alert: { title: "Soon", body: "Now." } });
-    const claimed = decide(waiting, sentAs("update", 2));
+    const claimed = actionOf(waiting, sentAs("update", 2));
     if (claimed.kind !== "write") throw new Error("nothing is written");
-    expect(decide(claimed.record, sentAs("update", 2))).toMatchObject({ push: { alert: { title: "Soon" } } });
+    expect(actionOf(claimed.record, sentAs("update", 2))).toMatchObject({ push: { alert: { title: "Soon" } } });
     const next = changeActivity(claimed.record, { content_state: {} }, at(5_000));
     expect(next).toMatchObject({ record: { version: 3 } });
     expect(next).not.toHaveProperty("record.alert");
@@ -191,15 +191,15 @@ const simulate = (seed: number, { start, ends, rotates }: { start: boolean; ends
       yield;
       const { record: one, revision } = entry;
       yield;
-      const decision = decideActivity(key, one, sent);
+      const action = activityActionOf(key, one, sent);
       if (crash()) continue;
-      if (decision.kind === "write") {
-        store(decision.record, revision);
+      if (action.kind === "write") {
+        store(action.record, revision);
         continue;
       }
-      const newest = decision.kind === "replaced" && sent.version !== undefined ? newestSend(key, one) : undefined;
+      const newest = action.kind === "replaced" && sent.version !== undefined ? newestSend(key, one) : undefined;
       if (newest) run(row(newest));
-      if (decision.kind === "push") run(arrive({ ...decision.push, token }));
+      if (action.kind === "push") run(arrive({ ...action.push, token }));
       if (!crash()) return; // otherwise it is pushed again
     }
   }
