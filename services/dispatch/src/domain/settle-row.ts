@@ -129,7 +129,7 @@ type Wait = {
   readonly notBefore?: number | undefined;
   readonly refused?: true | undefined;
 };
-type Decision = DeviceResult | Omit<Wait, "index">;
+type DeviceSettlement = DeviceResult | Omit<Wait, "index">;
 
 /** Decides for every device of a row whether it gets a final state or continues in a child row. */
 export const settleRow = (run: BatchRun): Settlement => {
@@ -139,12 +139,12 @@ export const settleRow = (run: BatchRun): Settlement => {
   const waits: Wait[] = [];
   for (const [index, device] of run.devices.entries()) {
     const outcome = run.outcomes[index];
-    const decision = outcome ? classify(run, device, outcome) : notSent(run, index, device);
-    if ("for" in decision) {
-      waits.push({ ...decision, device: judged(run, decision.device), index });
+    const settlement = outcome ? classify(run, device, outcome) : notSent(run, index, device);
+    if ("for" in settlement) {
+      waits.push({ ...settlement, device: judged(run, settlement.device), index });
       continue;
     }
-    table.put(index, decision);
+    table.put(index, settlement);
     if (outcome?.kind === "accepted" && outcome.providerId !== undefined) providerIds[index] = outcome.providerId;
     const retired = outcome && retiredBy(run, device, outcome);
     if (retired) unregistered.push({ deviceId: device.id, tokenHash: pushTokenHash(device.token), ...retired });
@@ -168,7 +168,7 @@ const judged = ({ now }: BatchRun, device: Sendable): Sendable => {
 const atOnce: DeviceResult = Object.freeze({ status: "accepted", attempts: 1, possibleRepeat: false });
 const askedAtOnce: DeviceResult = Object.freeze({ ...atOnce, asked: true });
 
-const classify = (run: BatchRun, device: Sendable, outcome: Outcome): Decision => {
+const classify = (run: BatchRun, device: Sendable, outcome: Outcome): DeviceSettlement => {
   const attempts = device.attempts + 1;
   if (outcome.kind === "accepted") {
     const asked = run.asked?.(device) === true;
@@ -232,7 +232,7 @@ const retiredBy = (run: BatchRun, device: Sendable, outcome: Outcome) => {
   return { at, ...(reason && { reason }) };
 };
 
-const notSent = (run: BatchRun, index: number, device: Sendable): Decision => {
+const notSent = (run: BatchRun, index: number, device: Sendable): DeviceSettlement => {
   const reason = run.skips?.get(device.id);
   if (reason !== undefined)
     return { status: "skipped", reason, attempts: device.attempts, possibleRepeat: device.repeat };
@@ -245,7 +245,7 @@ const notSent = (run: BatchRun, index: number, device: Sendable): Decision => {
   return stopped(run.stop ?? { kind: "abandoned" }, device);
 };
 
-const stopped = (stop: PushStop, device: Sendable): Decision => {
+const stopped = (stop: PushStop, device: Sendable): DeviceSettlement => {
   const { attempts, repeat } = device;
   const untried = { attempts, possibleRepeat: repeat };
   switch (stop.kind) {
