@@ -15,7 +15,7 @@ const users = 1_000;
 const clockAt = (at: number): string =>
   new Date(at).toISOString().slice("2030-01-31T".length, "2030-01-31T09:00".length);
 
-/** A kind with a cap, in a project with quiet hours that have ended: every device is judged, and none waits. */
+/** A kind with a cap, in a project with quiet hours that have ended: they are evaluated for every device, and none waits. */
 export const rulesRow: Row = {
   name: "rules",
   about:
@@ -24,7 +24,7 @@ export const rulesRow: Row = {
     const sink = sinks.apns;
     const devices = sizes.at(-1) ?? 0;
     const sender = await system.anotherProject("rules");
-    const judged = { ...system, ...sender };
+    const withRules = { ...system, ...sender };
     const declare = (kind: string) =>
       system.admin.kinds.put(sender.project.id, kind, { title: kind, frequency_cap: cap });
     const [from, to] = [clockAt(Date.now() - 3 * hourMs), clockAt(Date.now() - 2 * hourMs)];
@@ -35,7 +35,7 @@ export const rulesRow: Row = {
 
     const describe = (index: number) => ({ user: { by: "project", userId: `rules-${index}` } }) as const;
     await system.seed("apns", "plain", devices, describe);
-    const ids = await sender.seed("apns", "judged", devices, describe);
+    const ids = await sender.seed("apns", "ruled", devices, describe);
     const muted = ids.filter((_, at) => at % mutedEvery === 0);
     const collection = system.database("registry").collection<{ _id: string }>("devices");
     for (let at = 0; at < muted.length; at += idsAtOnce)
@@ -47,7 +47,7 @@ export const rulesRow: Row = {
     const offer = (kind: string) => async () =>
       (
         await sender.herald.notifications.send({
-          ...{ title: "Hello", body: "World", kind, targets: ["topic:judged"], ttl: 3_600 },
+          ...{ title: "Hello", body: "World", kind, targets: ["topic:ruled"], ttl: 3_600 },
         })
       ).id;
     const plain: Broadcast[] = [];
@@ -55,8 +55,8 @@ export const rulesRow: Row = {
     const second: Broadcast[] = [];
     for (const kind of kinds) {
       plain.push(await broadcast({ ...system, profiler: undefined }, sink, "plain", devices));
-      ruled.push(await largeSend(judged, sink, reached, offer(kind)));
-      second.push(await largeSend({ ...judged, profiler: undefined }, sink, reached, offer(kind)));
+      ruled.push(await largeSend(withRules, sink, reached, offer(kind)));
+      second.push(await largeSend({ ...withRules, profiler: undefined }, sink, reached, offer(kind)));
     }
     const rateOf = (one: Broadcast): number => (one.pushesPerSecond * devices) / reached;
     const ratioOf = (one: Broadcast, run: number): number => rateOf(one) / (plain[run]?.pushesPerSecond ?? 1);
@@ -93,14 +93,14 @@ export const rulesRow: Row = {
     const load = { count: capped, targets };
     await declare("warm-up");
     await warmUpHerald(system, { ...load, count: Math.min(warmUp, capped) });
-    await warmUpHerald(judged, { ...load, count: Math.min(warmUp, capped), kind: "warm-up" });
+    await warmUpHerald(withRules, { ...load, count: Math.min(warmUp, capped), kind: "warm-up" });
     const free: Singles[] = [];
     const held: Singles[] = [];
     for (let run = 0; run < runs; run++) {
       const kind = `alone-${run}`;
       await declare(kind);
       free.push(await sendThroughHerald(system, sink, load));
-      held.push(await sendThroughHerald(judged, sink, { ...load, kind }));
+      held.push(await sendThroughHerald(withRules, sink, { ...load, kind }));
     }
     yield {
       title: "APNs: single sends to one `user:` target each, of a kind with a cap",

@@ -9,7 +9,7 @@ const cap = 2;
 const sendsOfEach = 5;
 const sentAtOnce = 500;
 
-/** Waits until dispatch judges by the cap: a device that is sent to before would have no rules. */
+/** Waits until dispatch applies the cap: a device that is sent to before would have no rules. */
 const knowsCap = async (project: Project): Promise<void> => {
   await registerUsers(project, ["probe"], "probe");
   await eventually(async () => {

@@ -118,7 +118,7 @@ test("of a batch over 40 zones each device is pushed once its own hours have end
   expect(named.sort()).toEqual(expected.sort());
 });
 
-test("after a delay the hours are not judged again, nor after a crash", async () => {
+test("after a delay the hours are not evaluated again, nor after a crash", async () => {
   const { one, id } = await delayNow();
   await putRules({ quietHours: hoursUntil(4 * hour, "skip") });
   const skipped = async () => (await dispatch.final(projectId, await send([device()]))).skips["quiet-hours"] === 1;
@@ -136,7 +136,7 @@ test("a cancel ends a delay at once", async () => {
   expect(pushedOf(new Set([one.token]))).toEqual([]);
 });
 
-test("a retry judges nothing: neither the kind nor quiet hours that have begun", async () => {
+test("a retry evaluates no rule: neither the kind nor quiet hours that have begun", async () => {
   await putRules({});
   await knownTo(async () => {
     const id = await dispatch.send(projectId, {}, { kind: "offers" });

@@ -113,7 +113,7 @@ describe("quiet hours", () => {
     new Date(Math.floor((dispatch.now().getTime() + ms) / 60_000) * 60_000).toISOString();
   const clock = (ms: number): string => fullMinute(ms).slice(11, 16);
 
-  test("delay a device until they end; then kind and cap are judged, and the hours are not", async () => {
+  test("delay a device until they end; then kind and cap are evaluated, and the hours are not", async () => {
     const until = fullMinute(7_200_000);
     await setRules({ quietHours: { from: clock(-3_600_000), to: until.slice(11, 16), mode: "delay" } });
     const [quiet, muted, awake] = devices(3);
@@ -176,7 +176,7 @@ describe("of a Live Activity", () => {
   const others: readonly ActivityEvent[] = ["update", "join", "end"];
   const pushed = { accepted: 1, skips: {} };
 
-  test("only the start is judged: what has started is shown to its end", async () => {
+  test("rules apply to the start alone: what has started is shown to its end", async () => {
     const capped: DeclaredKind = {
       ...{ kind: "capped", title: "Capped", on_by_default: true, critical: false },
       frequency_cap: { count: 1, per: "week" },

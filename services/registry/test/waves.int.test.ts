@@ -114,14 +114,14 @@ test("a count by zone adds up", async () => {
   expect(devices.ios + devices.android + devices.web).toBe(500);
 });
 
-test("a count judges clocks as a send does: first the time that has passed, then quiet hours", async () => {
+test("a count reads clocks as a send does: first the time that has passed, then quiet hours", async () => {
   const zoneOf = (at: number) => (at < 3 ? "Asia/Tokyo" : "Europe/Berlin");
   await t.seed(many(7).map((device, at) => ({ ...device, identifiers: { current_time_zone: zoneOf(at) } })));
   const hours = { from: "00:00", to: "06:30", mode: "delay" as const };
   const at = "2030-01-15T03:00:00.000Z";
-  const judge = { hours, ownHours: false, zone: "UTC", at, expiresAt: "2030-01-15T05:30:00.001Z" };
+  const usual = { hours, ownHours: false, zone: "UTC", at, expiresAt: "2030-01-15T05:30:00.001Z" };
   const ask = async (change: Partial<CountedRules>, limits = {}) => {
-    const request = { projectId, targets: ["all"], rules: { hours: true as const }, judge: { ...judge, ...change } };
+    const request = { projectId, targets: ["all"], rules: { hours: true as const }, judge: { ...usual, ...change } };
     const { skips, delayed } = await t.registry.ask(CountAudience, { ...request, ...limits });
     return { skips, delayed };
   };

@@ -5,11 +5,11 @@ import { createBacklog } from "./backlog.ts";
 import { createDeliverSend, createDeliverSends, createSendAsLarge, createSmallSend } from "./deliver-sends.ts";
 import { createExpand, createExpandQueued } from "./expand.ts";
 import { createDueMessages, createFinisher } from "./follow-up.ts";
-import { createJudge } from "./judge.ts";
 import { createNotificationCache } from "./notification-cache.ts";
 import { createPipeline, type PipelineDeps } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSend } from "./prepare.ts";
 import { createRecoverLostWork } from "./recover-lost-work.ts";
+import { createRuleEvaluator } from "./rule-evaluator.ts";
 import { createWaves } from "./waves.ts";
 
 /** Holds 10,000 notification contents of usual size, or more of the largest ones than are sent at a time. */
@@ -22,21 +22,21 @@ export const createDelivery = (deps: Deps & Pick<PipelineDeps, "sweepDue"> & { r
   const finisher = createFinisher(deps);
   const dueMessages = createDueMessages(bus);
   const activities = createActivitySends(deps);
-  const judge = createJudge(deps);
-  const expand = createExpand(bus, judge, activities);
+  const evaluator = createRuleEvaluator(deps);
+  const expand = createExpand(bus, evaluator, activities);
   const expandQueued = createExpandQueued({ ...deps, expand });
   const waves = createWaves({ ...deps, finisher, dueMessages });
   const checkWaiting = createCheckWaiting(bus);
-  const resolve = createResolveSend(bus, judge);
+  const resolve = createResolveSend(bus, evaluator);
   const sendAsLarge = createSendAsLarge(bus);
   const pipeline = createPipeline({ ...deps, activities, cache, finisher, dueMessages });
   const { recover, release } = createRecoverLostWork({ ...deps, pipeline, expand, dueMessages });
   const smallSend = createSmallSend({ ...deps, cache, finisher, pipeline, checkWaiting });
-  const deliverSend = createDeliverSend({ ...deps, judge, resolve, sendAsLarge, smallSend });
+  const deliverSend = createDeliverSend({ ...deps, evaluator, resolve, sendAsLarge, smallSend });
   const backlog = createBacklog({ ...deps, deliverSend, sendAsLarge, release });
   const deliverSends = createDeliverSends({ ...deps, deliverSend, backlog });
   return {
-    ...{ activities, cache, finisher, dueMessages, expandQueued, checkWaiting, judge, pipeline },
+    ...{ activities, cache, finisher, dueMessages, expandQueued, checkWaiting, evaluator, pipeline },
     ...{ sendAsLarge, recover, backlog, deliverSends, waves },
   };
 };

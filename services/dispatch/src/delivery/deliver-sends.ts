@@ -16,10 +16,10 @@ import { eventsOfSend } from "../stores/events.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { EvaluatedBatch, StoredSend } from "../stores/small-send-store.ts";
 import type { Finisher } from "./follow-up.ts";
-import type { Judge } from "./judge.ts";
 import { isForOneUser, type NotificationCache } from "./notification-cache.ts";
 import { outcomeRetries, type Pipeline } from "./pipeline.ts";
 import type { CheckWaiting, createResolveSend, SendAudience } from "./prepare.ts";
+import type { RuleEvaluator } from "./rule-evaluator.ts";
 
 /** The batches of a small send: one for each platform and provider. */
 export const batchesOfSend = (
@@ -139,7 +139,7 @@ const coarseClock = (now: () => Date) => {
 export type ForMessage = { readonly claim: Claim; readonly signal: AbortSignal; readonly again: boolean };
 
 type DeliverSendDeps = Deps & {
-  readonly judge: Judge;
+  readonly evaluator: RuleEvaluator;
   readonly resolve: ReturnType<typeof createResolveSend>;
   readonly sendAsLarge: ReturnType<typeof createSendAsLarge>;
   readonly smallSend: ReturnType<typeof createSmallSend>;
@@ -150,7 +150,7 @@ type DeliverSendDeps = Deps & {
  * next call finds what this one did.
  */
 export const createDeliverSend = (deps: DeliverSendDeps) => {
-  const { sendAsLarge, notifications, sends, smallSend, judge, now } = deps;
+  const { sendAsLarge, notifications, sends, smallSend, evaluator, now } = deps;
 
   type Found = NonNullable<Awaited<ReturnType<typeof sends.findWithEvents>>>;
   const find = ({ projectId, notificationId }: GroupedSend) => sends.findWithEvents(projectId, notificationId);
@@ -187,7 +187,10 @@ export const createDeliverSend = (deps: DeliverSendDeps) => {
     const sent = { _id, projectId, content, expiresAt: new Date(send.expiresAt) };
     const batches = await Promise.all(
       batchesOfSend(send, resolution).map(
-        async (batch): Promise<EvaluatedBatch> => ({ ...batch, ruleResults: await judge.first(sent, batch.devices) }),
+        async (batch): Promise<EvaluatedBatch> => ({
+          ...batch,
+          ruleResults: await evaluator.evaluate(sent, batch.devices),
+        }),
       ),
     );
     return sends.insert(send, { ...resolution, batches }, claim, now());

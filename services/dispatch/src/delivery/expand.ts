@@ -6,7 +6,7 @@ import type { Deps } from "../deps.ts";
 import type { Waves } from "../domain/waves.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { ActivitySends } from "./activity-sends.ts";
-import type { Judge } from "./judge.ts";
+import type { RuleEvaluator } from "./rule-evaluator.ts";
 
 /** What is different in the command for a wave: its pages and its devices, whose time to live begins with it. */
 const expandOfWave = (n: number, { at, zones, skip }: Waves["list"][number], { ttlMs }: Waves["local"]) => ({
@@ -21,7 +21,7 @@ const expandOfWave = (n: number, { at, zones, skip }: Waves["list"][number], { t
  */
 export const createExpand = (
   bus: Bus,
-  judge: Pick<Judge, "askedOf" | "loading">,
+  evaluator: Pick<RuleEvaluator, "askedOf" | "loading">,
   { endAtItsTime }: Pick<ActivitySends, "endAtItsTime">,
 ) => {
   const publish = groupedPublish(() => bus, ExpandV1);
@@ -29,7 +29,7 @@ export const createExpand = (
     const { _id, projectId, content, personal, expiresAt, waves } = document;
     const wave = waves?.list[n];
     if (content.activity) await endAtItsTime(document);
-    await judge.loading();
+    await evaluator.loading();
     const data: ExpandV1 = {
       projectId,
       notificationId: _id,
@@ -38,7 +38,7 @@ export const createExpand = (
       ...audienceOfContent(content),
       ...(content.recipients && { recipients: content.recipients.kind }),
       ...(personal?.devicePaths && { devicePaths: personal.devicePaths }),
-      ...judge.askedOf(projectId, content),
+      ...evaluator.askedOf(projectId, content),
       lane: laneOf(content.targets),
       expiresAt: expiresAt.toISOString(),
       ...(waves && wave && expandOfWave(n, wave, waves.local)),

@@ -17,7 +17,7 @@ import { createGroupCommit, isUnavailable } from "@herald/kit";
 import { maxSmallAudience } from "@herald/rules";
 import { noneSkipped, type Sendable, type Skips } from "../domain/settle-row.ts";
 import type { Expanded } from "../stores/notification-document.ts";
-import type { Judge } from "./judge.ts";
+import type { RuleEvaluator } from "./rule-evaluator.ts";
 
 /** The audience of a send: a batch for each platform and provider, with devices sorted by id, and the targets without active device. */
 export type SendAudience = {
@@ -58,7 +58,7 @@ const requestIntervalMs = 4;
  * refuses a request, asks for each of its sends alone. Throws `service-unavailable`, `bus-unavailable`, and `process-crashed` when registry
  * died over this send.
  */
-export const createResolveSend = (bus: Bus, judge: Pick<Judge, "askedOf" | "loading">) => {
+export const createResolveSend = (bus: Bus, evaluator: Pick<RuleEvaluator, "askedOf" | "loading">) => {
   type Answer = SendAudience | null;
   const ask = sendGroupedRequest(() => bus, ResolveSends, { intervalMs: requestIntervalMs });
   const unanswered = createUnanswered<SendV1>();
@@ -69,7 +69,7 @@ export const createResolveSend = (bus: Bus, judge: Pick<Judge, "askedOf" | "load
     projectId,
     sends: sends.map((send) => ({
       ...audienceOfContent({ ...send.content, targets: targetsOfSend(send) }),
-      ...judge.askedOf(projectId, send.content),
+      ...evaluator.askedOf(projectId, send.content),
     })),
     limit: maxSmallAudience,
   });
@@ -104,7 +104,7 @@ export const createResolveSend = (bus: Bus, judge: Pick<Judge, "askedOf" | "load
   };
 
   return async (send: SendV1): Promise<Answer> => {
-    await judge.loading();
+    await evaluator.loading();
     try {
       const found = await (unanswered.isSuspect(send) ? alone(send) : joined(send));
       return found && audienceOf(send, found);

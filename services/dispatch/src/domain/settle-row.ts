@@ -16,14 +16,14 @@ export type Sendable = Recipient & {
   readonly notBefore?: number | undefined;
   /** No push before this time, because of a failed try, in milliseconds since 1970. New settings remove it. */
   readonly retryAt?: number | undefined;
-  /** Quiet hours delay it until then, in milliseconds since 1970; removed once it is judged again. */
+  /** Quiet hours delay it until then, in milliseconds since 1970; removed once it is evaluated again. */
   readonly delayed?: number | undefined;
 };
 
 /** Until when a device itself must wait, in milliseconds since 1970; 0: it need not. */
 export const ownWait = ({ notBefore = 0, retryAt = 0 }: Sendable): number => Math.max(notBefore, retryAt);
 
-/** Whether quiet hours that delayed a device have ended, so that kind and cap are judged again. */
+/** Whether quiet hours that delayed a device have ended, so that kind and cap are evaluated again. */
 export const isDelayOver = ({ delayed }: Sendable, now: Date): boolean =>
   delayed !== undefined && delayed <= now.getTime();
 
@@ -141,7 +141,7 @@ export const settleRow = (run: BatchRun): Settlement => {
     const outcome = run.outcomes[index];
     const settlement = outcome ? classify(run, device, outcome) : notSent(run, index, device);
     if ("for" in settlement) {
-      waits.push({ ...settlement, device: judged(run, settlement.device), index });
+      waits.push({ ...settlement, device: withoutPastDelay(run, settlement.device), index });
       continue;
     }
     table.put(index, settlement);
@@ -157,8 +157,8 @@ export const settleRow = (run: BatchRun): Settlement => {
   return { results, resultOf, ...table.sums(), unregistered, providerIds, ...(waiting ? { waiting } : {}) };
 };
 
-/** A retry is not judged again. */
-const judged = ({ now }: BatchRun, device: Sendable): Sendable => {
+/** For a retry, no rule is evaluated again. */
+const withoutPastDelay = ({ now }: BatchRun, device: Sendable): Sendable => {
   if (!isDelayOver(device, now)) return device;
   const { delayed: _, ...rest } = device;
   return rest;

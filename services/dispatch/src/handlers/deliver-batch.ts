@@ -49,7 +49,7 @@ export const deliverBatch = ({
   concurrency: number;
   gate: FairGate;
 }) => {
-  const { cache, deliveries, pipeline, checkWaiting, judge, now } = deps;
+  const { cache, deliveries, pipeline, checkWaiting, evaluator, now } = deps;
   return defineHandler({
     durable, // renaming a durable replays its stream
     message: DeliverBatchV1,
@@ -66,9 +66,12 @@ export const deliverBatch = ({
         const root = rootOf(data);
         const document = { ...cached.document, expiresAt: expiryOf(cached, root) };
         // A redelivery has the results of before, and must not take a slot of a later window.
-        const isJudged =
-          message.deliveryCount > 1 && judge.applies(document) && (await deliveries.read(projectId, batchId)) !== null;
-        const ruleResults = isJudged || root.skip ? undefined : await judge.first(document, data.devices, skips);
+        const isEvaluated =
+          message.deliveryCount > 1 &&
+          evaluator.applies(document) &&
+          (await deliveries.read(projectId, batchId)) !== null;
+        const ruleResults =
+          isEvaluated || root.skip ? undefined : await evaluator.evaluate(document, data.devices, skips);
         const run = await deliveries.start(data, claimOf(message), now(), { tags: document.tags, ruleResults });
         if (run) await pipeline.deliver(run, signal, skips);
         // The row was settled by an earlier delivery, which may have crashed before it followed up.
@@ -107,7 +110,7 @@ export const deliverDue = (deps: DueDeps) => {
       // Before the row is claimed: while registry is unavailable, the row keeps waiting.
       const found = await movedOf(deps, row);
       const run = await deliveries.claimDue(projectId, id, claim, now());
-      if (run) await pipeline.deliver(await judgeAgain(deps, run, found), signal, found?.moved);
+      if (run) await pipeline.deliver(await evaluateAgain(deps, run, found), signal, found?.moved);
     } finally {
       deps.pool.trials.leave(projectId, servingProvider(row), id);
       leave();
@@ -142,20 +145,20 @@ const movedOf = async (deps: DueDeps, row: BatchFacts) => {
   const { projectId } = row;
   const devices = await deps.deliveries.waiting(projectId, row._id);
   const { kind } = devices.some((device) => isDelayOver(device, deps.now()))
-    ? (deps.judge.askedOf(projectId, cached.document.content).rules ?? {})
+    ? (deps.evaluator.askedOf(projectId, cached.document.content).rules ?? {})
     : {};
   const skips = await deps.checkWaiting(projectId, devices, cached.personal, kind);
   return { cached, skips, moved: kind ? new Map([...skips].filter(([, reason]) => reason === "moved")) : skips };
 };
 
-/** Judges kind and cap of the devices whose quiet hours have ended, and stores it before the push: a redelivery reads it. */
-const judgeAgain = async (
-  { judge, deliveries, now }: DueDeps,
+/** Evaluates kind and cap for devices whose quiet hours have ended, and stores the results before the push: a redelivery reads them. */
+const evaluateAgain = async (
+  { evaluator, deliveries, now }: DueDeps,
   run: Run,
   found: Awaited<ReturnType<typeof movedOf>>,
 ): Promise<Run> => {
   if (!found || run.ruleResults || !run.devices.some((device) => isDelayOver(device, now()))) return run;
-  const ruleResults = await judge.afterDelay(found.cached.document, run.devices, found.skips);
+  const ruleResults = await evaluator.reevaluate(found.cached.document, run.devices, found.skips);
   if (!ruleResults) return run;
   await deliveries.storeRuleResults(run, ruleResults);
   return { ...run, ruleResults };

@@ -42,8 +42,8 @@ const scheduleOfZones = (local: LocalTime, zones: Readonly<Record<string, number
       devices: wave.zones.reduce((sum, zone) => sum + (zones[zone] ?? 0), 0),
     }));
 
-/** What registry judges of the devices that it counts; undefined: nothing, because no rules apply. */
-const judgeOf = ({ expiresAt, sendAt, local }: SendV1, rules: SendRules | undefined): CountedRules | undefined => {
+/** The rules that registry applies to the devices that it counts; undefined: none apply. */
+const countedOf = ({ expiresAt, sendAt, local }: SendV1, rules: SendRules | undefined): CountedRules | undefined => {
   if (!rules && !local) return undefined;
   return {
     ...(rules?.hours && { hours: rules.hours }),
@@ -72,7 +72,7 @@ export const dryRun = async ({ sendRequest, openTokens, projects }: RouteDeps, c
   const unmatched: string[] = [];
   const zones: Record<string, number> = {};
   const rules = rulesOfSend(projects.rules(projectId), content);
-  const judge = judgeOf(command, rules);
+  const countedRules = countedOf(command, rules);
   const skips: Record<string, number> = {};
   const delayed: Record<string, number> = {};
   for (let from = 0; from < targets.length; from += notificationLimits.targets) {
@@ -82,7 +82,7 @@ export const dryRun = async ({ sendRequest, openTokens, projects }: RouteDeps, c
       ...audienceOfContent({ ...content, targets: some }),
       ...(local && { byZone: true }),
       ...(rules && { rules: askedRulesOf(rules) }),
-      ...(judge && { judge }),
+      ...(countedRules && { judge: countedRules }),
     };
     const counted = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
     for (const platform of platforms) devices[platform] += counted.devices[platform];
@@ -100,7 +100,7 @@ export const dryRun = async ({ sendRequest, openTokens, projects }: RouteDeps, c
     devices: { total: devices.ios + devices.android + devices.web, ...devices },
     unmatched,
     ...(local && { schedule: scheduleOfZones(local, zones) }),
-    ...(judge && { skips, delayed: delaysOf(delayed), not_judged: rules?.cap ? ["frequency-cap"] : [] }),
+    ...(countedRules && { skips, delayed: delaysOf(delayed), not_judged: rules?.cap ? ["frequency-cap"] : [] }),
     rendered,
     sizes: Object.fromEntries(Object.entries(weights).filter(([name]) => name in rendered)),
   };

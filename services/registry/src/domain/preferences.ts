@@ -36,7 +36,7 @@ export const isOff = (chosen: ChosenFor, { name, on }: NonNullable<AskedRules["k
   !settingOf(chosen, name, on).on;
 
 /** What the rules of a project need to know about a device. */
-export const judgedOf = (
+export const ruleInputsOf = (
   { timeZone, ...chosen }: ChosenFor & { readonly timeZone?: string | undefined },
   { kind, hours }: AskedRules,
 ): Pick<Recipient, "off" | "zone" | "quiet"> => {

@@ -13,9 +13,9 @@ import { maxSmallAudience, noZone } from "@herald/rules";
 import type { z } from "zod";
 import type { Deps } from "../deps.ts";
 import { assign, keysOfSend, wantedKeys } from "../domain/audience.ts";
-import { createJudgedCounts } from "../domain/judged-counts.ts";
 import { type Candidate, matches } from "../domain/matches.ts";
 import { type BucketRange, nextPage, partitionBatches } from "../domain/partition-batches.ts";
+import { createRuleCounts } from "../domain/rule-counts.ts";
 import type { AudienceRow } from "../stores/audience-row.ts";
 import { deviceNotFound, deviceView } from "./change-device.ts";
 import {
@@ -34,7 +34,7 @@ import {
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async (
   { audience }: Deps,
-  { projectId, byZone, judge, ...wanted }: z.infer<typeof CountAudience.request>,
+  { projectId, byZone, judge: countedRules, ...wanted }: z.infer<typeof CountAudience.request>,
   signal: AbortSignal,
 ) => {
   const query = await audienceQuery(projectId, {
@@ -44,7 +44,7 @@ const count = async (
   const { targets: sources } = wanted;
   const devices: Record<Platform, number> = { ios: 0, android: 0, web: 0 };
   const zones: Record<string, number> = {};
-  const judged = judge && createJudgedCounts(judge);
+  const ruleCounts = countedRules && createRuleCounts(countedRules);
   const matched = new Set<number>();
   let range: BucketRange | undefined = await firstRange(audience, query);
   while (range) {
@@ -52,14 +52,14 @@ const count = async (
     const page = await readPage(audience, query, range);
     for (const { platform, recipient } of page.devices) {
       devices[platform]++;
-      judged?.add(recipient);
+      ruleCounts?.add(recipient);
       if (byZone) zones[recipient.zone ?? noZone] = (zones[recipient.zone ?? noZone] ?? 0) + 1;
     }
     for (const at of page.matched) matched.add(at);
     range = nextPage(range);
   }
   const unmatched = sources.filter((_, at) => !matched.has(at));
-  return { devices, unmatched, ...(byZone && { zones }), ...judged?.sums() };
+  return { devices, unmatched, ...(byZone && { zones }), ...ruleCounts?.sums() };
 };
 
 const firstMatch = async (targets: readonly Target[], device: Candidate): Promise<Target | undefined> => {

@@ -22,7 +22,7 @@ import {
   type Partitionable,
   smallAudience,
 } from "../domain/partition-batches.ts";
-import { judgedOf } from "../domain/preferences.ts";
+import { ruleInputsOf } from "../domain/preferences.ts";
 import { type AudienceRow, recipientOf } from "../stores/audience-row.ts";
 import type { AudienceStore, InstalledRow } from "../stores/audience-store.ts";
 
@@ -225,7 +225,7 @@ export const partitionableOf = (
   ...(row.provider && { provider: row.provider }),
   recipient: {
     ...recipientOf(row),
-    ...(rules && judgedOf(row, rules)),
+    ...(rules && ruleInputsOf(row, rules)),
     ...(devicePaths && { values: { device: deviceValues(row, devicePaths) } }),
   },
   changedAt: row.updatedAt.getTime(),

@@ -15,10 +15,10 @@ type Sent = {
 };
 
 /**
- * Decides which devices get a push that is due, by the rules of their project, once for each device: what it decides is stored before the
- * push. Repeatable: a slot of a cap that an earlier call took is kept.
+ * Evaluates the rules of their project for devices whose push is due, once for each device: the results are stored before the push.
+ * Repeatable: a slot of a cap that an earlier call took is kept.
  */
-export const createJudge = ({ caps, rules, now }: Pick<Deps, "caps" | "rules" | "now">) => {
+export const createRuleEvaluator = ({ caps, rules, now }: Pick<Deps, "caps" | "rules" | "now">) => {
   /** Undefined: the project has no rules for such a send. */
   const rulesOf = (sent: Sent): SendRules | undefined => rulesOfSend(rules.of(sent.projectId), sent.content);
 
@@ -53,20 +53,20 @@ export const createJudge = ({ caps, rules, now }: Pick<Deps, "caps" | "rules" | 
     applies: (sent: Sent): boolean => rulesOf(sent) !== undefined,
 
     /** Before the first attempt. Devices in `skips` get nothing anyway. Undefined: all devices get the push. */
-    first: async (sent: Sent, devices: readonly Recipient[], skips?: Skips): Promise<RuleResults | undefined> => {
+    evaluate: async (sent: Sent, devices: readonly Recipient[], skips?: Skips): Promise<RuleResults | undefined> => {
       await rules.loading();
       const asked = rulesOf(sent);
       if (asked === undefined) return undefined;
       const at = { now: now(), expiresAt: sent.expiresAt, devices: devices.length };
       const open = devices.map((device) => (skips?.has(device.id) ? undefined : device));
-      const evaluate = createEvaluateDevice(asked, at);
-      const results = open.map((device) => device && evaluate(device));
+      const resultOf = createEvaluateDevice(asked, at);
+      const results = open.map((device) => device && resultOf(device));
       await addCap(sent, asked, open, results);
       return packRuleResults(results);
     },
 
-    /** After quiet hours have ended for some devices of a row: kind and cap are judged again. `skips`: what registry says now. */
-    afterDelay: async (sent: Sent, devices: readonly Sendable[], skips: Skips): Promise<RuleResults | undefined> => {
+    /** After quiet hours have ended for some devices of a row: kind and cap are evaluated again. `skips`: what registry says now. */
+    reevaluate: async (sent: Sent, devices: readonly Sendable[], skips: Skips): Promise<RuleResults | undefined> => {
       const asked = rulesOf(sent);
       if (asked === undefined) return undefined;
       const at = now();
@@ -81,4 +81,4 @@ export const createJudge = ({ caps, rules, now }: Pick<Deps, "caps" | "rules" | 
   };
 };
 
-export type Judge = ReturnType<typeof createJudge>;
+export type RuleEvaluator = ReturnType<typeof createRuleEvaluator>;

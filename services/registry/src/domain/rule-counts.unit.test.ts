@@ -1,6 +1,6 @@
 import { type CountedRules, newDeviceId, type Recipient } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { createJudgedCounts } from "./judged-counts.ts";
+import { createRuleCounts } from "./rule-counts.ts";
 
 const rules: CountedRules = {
   hours: { from: "22:00", to: "06:30", mode: "delay" },
@@ -13,9 +13,9 @@ const device = (change: Partial<Recipient> = {}): Recipient => ({
   ...{ id: newDeviceId(new Date()), token: "", tokenAt: 0, ...change },
 });
 const counted = (devices: readonly Recipient[], change: Partial<CountedRules> = {}) => {
-  const judged = createJudgedCounts({ ...rules, ...change });
-  for (const one of devices) judged.add(one);
-  return judged.sums();
+  const counts = createRuleCounts({ ...rules, ...change });
+  for (const one of devices) counts.add(one);
+  return counts.sums();
 };
 
 test("devices that have it switched off are muted, also in quiet hours", () => {

@@ -17,8 +17,8 @@ const add = (counts: Record<string, number>, name: string, count: number): void 
   counts[name] = (counts[name] ?? 0) + count;
 };
 
-/** Counts the devices that would get nothing or later, by the order in which dispatch judges. Caps are not known. */
-export const createJudgedCounts = (rules: CountedRules) => {
+/** Counts the devices that would get nothing or later, in the order in which dispatch evaluates the rules. Caps are not known. */
+export const createRuleCounts = (rules: CountedRules) => {
   const skips: Record<string, number> = {};
   // Most devices share few time zones and hours, and reading a clock of a zone costs more than all else here.
   const known = new Map<string, Clock & { devices: number }>();
