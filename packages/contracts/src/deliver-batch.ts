@@ -15,7 +15,7 @@ import {
   WebPushKeys,
 } from "./platforms.ts";
 
-/** A device in a batch: its address, and the registration to which a token verdict would apply. */
+/** A device in a batch: its address, and the registration to which a token refusal would apply. */
 export const Recipient = z.object({
   id: DeviceId,
   token: z.string(),

@@ -182,7 +182,7 @@ export const DeliveryFailedV1 = defineEvent("DeliveryFailedV1", {
     z.object({
       device_id: DeviceId,
       token_hash: hash,
-      /** When the provider gave the verdict, or else when the attempt began: only an older registration is deactivated. */
+      /** When the provider refused the token, or else when the attempt began: only an older registration is deactivated. */
       at: time,
       reason: BadTokenReason.optional().meta({ description: "Absent: its provider calls the token unregistered" }),
     }),

@@ -68,10 +68,10 @@ describe("a batch that comes again", () => {
 
 describe("an answer that settles a device", () => {
   test("410 retires the registration that is older, and keeps the one that is newer", async () => {
-    const verdict = Date.parse("2026-06-01");
-    dispatch.simulators.script([{ provider: "apns", tokenPrefix: "dead", status: 410, timestamp: verdict }]);
-    const old = device("dead01", { tokenAt: verdict - 1 });
-    const fresh = device("dead02", { tokenAt: verdict + 1 });
+    const refusedAt = Date.parse("2026-06-01");
+    dispatch.simulators.script([{ provider: "apns", tokenPrefix: "dead", status: 410, timestamp: refusedAt }]);
+    const old = device("dead01", { tokenAt: refusedAt - 1 });
+    const fresh = device("dead02", { tokenAt: refusedAt + 1 });
     await dispatch.partition(projectId, id, [[old, fresh]]);
     expect(await dispatch.final(projectId, id)).toMatchObject({
       counts: { devices: 2, failed: 2 },
@@ -83,7 +83,7 @@ describe("an answer that settles a device", () => {
       return found;
     });
     expect(event.unregistered).toEqual([
-      { device_id: old.id, token_hash: pushTokenHash(old.token), at: new Date(verdict).toISOString() },
+      { device_id: old.id, token_hash: pushTokenHash(old.token), at: new Date(refusedAt).toISOString() },
     ]);
     expect(event.failures.map(({ reason }) => reason).sort()).toEqual(["unregistered", "unregistered-kept"]);
     expect(JSON.stringify(event)).not.toContain(old.token);

@@ -29,7 +29,7 @@ let sent = 0;
 
 const get = (device: Device) => registry.ask(GetDevice, { projectId, deviceId: device.id });
 
-/** Publishes verdicts and one more after them: when the last one is handled, all are. */
+/** Publishes refusals and one more after them: when the last one is handled, all are. */
 const report = async (unregistered: DeliveryFailedV1Data["unregistered"], rest: { projectId?: ProjectId } = {}) => {
   const of = rest.projectId ?? projectId;
   const { device: last } = await registry.register(of, apnsToken(`last ${++sent}`));
@@ -40,7 +40,7 @@ const report = async (unregistered: DeliveryFailedV1Data["unregistered"], rest: 
     batch_id: "b",
     platform: "ios" as const,
     failures: [],
-    // One message, because its verdicts are handled in order; two messages would be handled concurrently.
+    // One message, because its refusals are handled in order; two messages would be handled concurrently.
     unregistered: [...unregistered, { device_id: last.id, token_hash: pushTokenHash(last.token), at: later }],
     at: new Date().toISOString(),
   };
@@ -50,16 +50,16 @@ const report = async (unregistered: DeliveryFailedV1Data["unregistered"], rest: 
 };
 type DeliveryFailedV1Data = Parameters<typeof DeliveryFailedV1.subject>[0];
 
-const verdict = (device: Device, offsetMs: number, token = device.token) => ({
+const refusal = (device: Device, offsetMs: number, token = device.token) => ({
   device_id: device.id,
   token_hash: pushTokenHash(token),
   at: new Date(Date.now() + offsetMs).toISOString(),
 });
 
-describe("a verdict that a token is unregistered", () => {
+describe("a refusal of a token that is unregistered", () => {
   test("deactivates the device and publishes the reason", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"), { topics: ["news"] });
-    await report([verdict(device, 1_000)]);
+    await report([refusal(device, 1_000)]);
     expect(await get(device)).toMatchObject({ status: "inactive", topics: ["news"], token: device.token });
     await eventually(async () =>
       expect(await registry.lastEvent(projectId, DeviceDeactivatedV1)).toMatchObject({ reason: "unregistered" }),
@@ -73,7 +73,7 @@ describe("a verdict that a token is unregistered", () => {
       registry.ask(PutFurtherTokenRequest, { projectId, deviceId: device.id, push, token });
     await put("voip", dead);
     await put("widgets", kept);
-    await report([verdict(device, 1_000, dead), verdict(device, -1_000, kept)]);
+    await report([refusal(device, 1_000, dead), refusal(device, -1_000, kept)]);
     expect(await get(device)).toMatchObject({
       status: "active",
       tokens: [{ type: "widgets", token: kept }],
@@ -85,21 +85,21 @@ describe("a verdict that a token is unregistered", () => {
 
   test("that is delivered twice publishes no second event", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
-    await report([verdict(device, 1_000)]);
+    await report([refusal(device, 1_000)]);
     const first = await get(device);
-    await report([verdict(device, 2_000)]);
+    await report([refusal(device, 2_000)]);
     expect(await get(device)).toEqual(first);
   });
 
   test("about an older registration changes nothing", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
-    await report([verdict(device, -60_000)]);
+    await report([refusal(device, -60_000)]);
     expect(await get(device)).toMatchObject({ status: "active" });
   });
 
   test("that is late does not reach a device that has registered again", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
-    const late = verdict(device, 0);
+    const late = refusal(device, 0);
     await eventually(async () => {
       const { device: again } = await registry.register(projectId, apnsToken("a"));
       if (again.updated_at <= late.at) throw new Error("the same millisecond");
@@ -113,7 +113,7 @@ describe("a verdict that a token is unregistered", () => {
     const devices = registry.db.collection<{ _id: string }>("devices");
     const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000);
     await devices.updateOne({ _id: device.id }, { $set: { tokenUpdatedAt: hoursAgo(20) } });
-    const late = verdict(device, -3_600_000);
+    const late = refusal(device, -3_600_000);
     await report([late, late]);
     expect(await get(device)).toMatchObject({ status: "active" });
     // An unchanged registration clears the doubt.
@@ -135,7 +135,7 @@ describe("a verdict that a token is unregistered", () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     const devices = registry.db.collection<{ _id: string }>("devices");
     await devices.updateOne({ _id: device.id }, { $set: { tokenUpdatedAt: new Date(Date.now() - 30 * 3_600_000) } });
-    await report([verdict(device, -3_600_000)]);
+    await report([refusal(device, -3_600_000)]);
     expect(await get(device)).toMatchObject({ status: "inactive" });
   });
 
@@ -143,16 +143,16 @@ describe("a verdict that a token is unregistered", () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     const change = { token: apnsToken("b") };
     await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change });
-    await report([verdict(device, 1_000)]);
+    await report([refusal(device, 1_000)]);
     expect(await get(device)).toMatchObject({ status: "active", token: apnsToken("b") });
   });
 
   test("of another project or an unknown device changes nothing, and the others of the batch are applied", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
-    await report([verdict(device, 1_000)], { projectId: await registry.project() });
+    await report([refusal(device, 1_000)], { projectId: await registry.project() });
     expect(await get(device)).toMatchObject({ status: "active" });
-    const unknownDevice = { ...verdict(device, 1_000), device_id: newDeviceId(new Date()) };
-    await report([unknownDevice, verdict(device, 1_000), unknownDevice]);
+    const unknownDevice = { ...refusal(device, 1_000), device_id: newDeviceId(new Date()) };
+    await report([unknownDevice, refusal(device, 1_000), unknownDevice]);
     expect(await get(device)).toMatchObject({ status: "inactive" });
   });
 
@@ -175,7 +175,7 @@ describe("a verdict that a token is unregistered", () => {
     await publish(registry.bus, anything, poison, { id: `poison/${++sent}` });
     await eventually(() => expect(dead).toEqual([poison]));
     await handling.stop(1_000);
-    await report([verdict(device, 1_000)]);
+    await report([refusal(device, 1_000)]);
     expect(await get(device)).toMatchObject({ status: "inactive" });
   });
 
@@ -183,7 +183,7 @@ describe("a verdict that a token is unregistered", () => {
     "of a token that is wrong for ever names %s",
     async (reason) => {
       const { device } = await registry.register(projectId, apnsToken("wrong"));
-      await report([{ ...verdict(device, 1_000), reason }]);
+      await report([{ ...refusal(device, 1_000), reason }]);
       expect(await get(device)).toMatchObject({ status: "inactive", inactive_reason: reason });
       // The app registers it again, perhaps with other keys.
       expect((await registry.register(projectId, apnsToken("wrong"))).device).toMatchObject({ status: "active" });
@@ -195,7 +195,7 @@ describe("a verdict that a token is unregistered", () => {
     const { device: other } = await registry.register(projectId, apnsToken("other"));
     const change = (id: Device["id"], change: { status?: "inactive"; token?: string }) =>
       registry.ask(ChangeDeviceRequest, { projectId, deviceId: id, change });
-    await report([verdict(device, 1_000), verdict(other, 1_000)]);
+    await report([refusal(device, 1_000), refusal(other, 1_000)]);
     await change(other.id, { status: "inactive" });
     expect(await change(device.id, { token: apnsToken("b") })).toMatchObject({ status: "active" });
     expect(await change(other.id, { token: apnsToken("c") })).toMatchObject({ status: "inactive" });

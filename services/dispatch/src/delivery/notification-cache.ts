@@ -13,8 +13,8 @@ export type CachedNotification = {
   readonly contentFor: PersonalContent | undefined;
   /** {@link isForOneUser}. */
   readonly personal: boolean;
-  /** Token verdicts that this process received for its devices, for the spike guard. */
-  readonly verdicts: { judged: number; unregistered: number; spike: boolean };
+  /** The answers about tokens that this process received for its devices, for the spike guard. */
+  readonly tokenAnswers: { total: number; unregistered: number; spike: boolean };
   cancelled: boolean;
   abandoned: boolean;
   /** Batches that this process is sending. */
@@ -63,7 +63,7 @@ export const createNotificationCache = (
     document: { ...document, content: { ...document.content, targets: [] } },
     contentFor: createPersonalContent(document),
     personal: isForOneUser(document),
-    verdicts: { judged: 0, unregistered: 0, spike: false },
+    tokenAnswers: { total: 0, unregistered: 0, spike: false },
     cancelled: document.stop?.kind === "cancelled",
     abandoned: document.stop?.kind === "abandoned",
     running: 0,

@@ -4,7 +4,7 @@ import { receiptAsker } from "@herald/payload";
 import type { Deps } from "../deps.ts";
 import { rootGeneration } from "../domain/batch.ts";
 import { isSpike } from "../domain/notification-counts.ts";
-import { isTokenVerdict } from "../domain/outcome.ts";
+import { isTokenRefusal } from "../domain/outcome.ts";
 import { refusalAdvice } from "../domain/refusal-advice.ts";
 import { applyRuleResults } from "../domain/rule-results.ts";
 import { allSkipped, noneSkipped, type Settlement, type Skips, settleRow } from "../domain/settle-row.ts";
@@ -37,21 +37,21 @@ export const createPipeline = (deps: PipelineDeps) => {
     deps;
   const followUp = createFollowUp(deps);
 
-  /** Adds this row's verdicts to the notification's verdicts in this process. True when the spike guard rejects them. */
+  /** Adds this row's answers to the notification's answers in this process. True when the spike guard rejects them. */
   const guard = (cached: CachedNotification, { outcomes }: Pushed): boolean => {
-    const { verdicts } = cached;
+    const { tokenAnswers } = cached;
     for (const outcome of outcomes) {
       if (!outcome || !(outcome.kind === "accepted" || outcome.kind === "unregistered" || outcome.kind === "rejected"))
         continue;
       // Of Herald itself: no environment or credential changes it.
       if (outcome.kind === "rejected" && outcome.notSent) continue;
-      verdicts.judged++;
-      if (isTokenVerdict(outcome)) verdicts.unregistered++;
+      tokenAnswers.total++;
+      if (isTokenRefusal(outcome)) tokenAnswers.unregistered++;
     }
-    if (verdicts.spike || !isSpike(verdicts)) return verdicts.spike;
-    verdicts.spike = true;
+    if (tokenAnswers.spike || !isSpike(tokenAnswers)) return tokenAnswers.spike;
+    tokenAnswers.spike = true;
     const { projectId, _id: notificationId } = cached.document;
-    const { judged, unregistered } = verdicts;
+    const { total: judged, unregistered } = tokenAnswers;
     metrics.spike();
     log.error(
       { projectId, notificationId, judged, unregistered },

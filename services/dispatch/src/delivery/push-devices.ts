@@ -98,12 +98,12 @@ export const pushDevices = async (
     outcome: Extract<Outcome, { kind: "misconfigured" }>,
   ) => {
     const providerReason = refusalText(outcome);
-    const verdict = channel.onRefusal(permit, providerReason);
-    if (verdict.kind === "believed") {
-      if (verdict.since) refused = { channel, providerReason, since: verdict.since };
+    const refusal = channel.onRefusal(permit, providerReason);
+    if (refusal.kind === "believed") {
+      if (refusal.since) refused = { channel, providerReason, since: refusal.since };
       return;
     }
-    const { until, isAttempt } = verdict;
+    const { until, isAttempt } = refusal;
     const retryAfterMs = Math.max(0, until.getTime() - now().getTime());
     outcomes[index] = isAttempt ? { kind: "deferred", limit: "device", retryAfterMs, providerReason } : undefined;
     if (!isAttempt) blocked.set(index, { until, providerReason, refused: true });

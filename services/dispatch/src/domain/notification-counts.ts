@@ -69,16 +69,16 @@ export const finalStatus = (cancelled: boolean, { devices, expired }: Tally): Fi
   return devices > 0 && expired === devices ? "expired" : "completed";
 };
 
-/** Token verdicts of one notification so far: responses about the device itself. */
-export type Verdicts = { readonly judged: number; readonly unregistered: number };
+/** Answers about the tokens of one notification so far. */
+export type TokenAnswers = { readonly total: number; readonly unregistered: number };
 
-/** With fewer verdicts, a share means nothing. */
-const minJudged = 50;
+/** With fewer answers, a share means nothing. */
+const minTokenAnswers = 50;
 const maxUnregistered = 0.2;
 
 /**
- * Whether the provider calls so many tokens of a notification dead that the verdict is doubtful: a wrong environment or credential
+ * Whether the provider calls so many tokens of a notification dead that its answers are doubtful: a wrong environment or credential
  * looks the same. In that case, no device is retired.
  */
-export const isSpike = ({ judged, unregistered }: Verdicts): boolean =>
-  judged >= minJudged && unregistered > judged * maxUnregistered;
+export const isSpike = ({ total, unregistered }: TokenAnswers): boolean =>
+  total >= minTokenAnswers && unregistered > total * maxUnregistered;

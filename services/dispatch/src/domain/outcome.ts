@@ -61,5 +61,5 @@ type Unanswered = {
 };
 
 /** Whether an outcome says that the token itself is dead or wrong for ever, not only this push. */
-export const isTokenVerdict = (outcome: Outcome): boolean =>
+export const isTokenRefusal = (outcome: Outcome): boolean =>
   outcome.kind === "unregistered" || (outcome.kind === "rejected" && outcome.badToken === true);

@@ -1,6 +1,6 @@
 import { BadTokenReason, type DeliveryReason, type DeviceId, pushTokenHash, type Recipient } from "@herald/contracts";
 import type { Failures, Tally } from "./notification-counts.ts";
-import { isTokenVerdict, type Outcome, refusalText } from "./outcome.ts";
+import { isTokenRefusal, type Outcome, refusalText } from "./outcome.ts";
 import { createResultTable, type DeviceResult } from "./result-table.ts";
 import { maxPushAttempts, nextAttemptAt } from "./retry.ts";
 
@@ -91,14 +91,14 @@ export type BatchRun = {
   readonly nextTrialAt?: Date | undefined;
   /** Devices to which nothing was sent. */
   readonly skips?: Skips | undefined;
-  /** When sending began. A verdict without its own time gets this time. */
+  /** When sending began. A refusal without its own time gets this time. */
   readonly startedAt: Date;
   readonly now: Date;
   readonly expiresAt: Date;
   readonly cancelled: boolean;
   /** Attempts are not counted: only the notification's end ends them. */
   readonly untilExpiry?: boolean | undefined;
-  /** Set by the spike guard: no verdict retires a device. */
+  /** Set by the spike guard: no refusal retires a device. */
   readonly keepDevices: boolean;
   /** Whether a device was asked for a receipt; absent: none was. */
   readonly asked?: ((device: Sendable) => boolean) | undefined;
@@ -224,9 +224,9 @@ const noAnswer: { readonly retryAfterMs?: undefined; readonly unprocessed?: unde
 const retiredBy = (run: BatchRun, device: Sendable, outcome: Outcome) => {
   // FCM does not say whether it means the device or the activity's token.
   const certain = outcome.kind === "rejected" && outcome.notSent;
-  if ((run.keepDevices && !certain) || device.liveToken !== undefined || !isTokenVerdict(outcome)) return undefined;
+  if ((run.keepDevices && !certain) || device.liveToken !== undefined || !isTokenRefusal(outcome)) return undefined;
   const at = (outcome.kind === "unregistered" ? outcome.at : undefined) ?? run.startedAt;
-  // A verdict from before the device's last registration does not apply to its current token.
+  // A refusal from before the device's last registration does not apply to its current token.
   if (at.getTime() <= device.tokenAt) return undefined;
   const { data: reason } = BadTokenReason.safeParse(outcome.kind === "rejected" && outcome.reason);
   return { at, ...(reason && { reason }) };

@@ -81,8 +81,8 @@ describe("an outcome", () => {
   });
 
   test.each([
-    ["an older verdict", dead(new Date(registered - 1)), {}],
-    ["a verdict of the same moment", dead(new Date(registered)), {}],
+    ["an older refusal", dead(new Date(registered - 1)), {}],
+    ["a refusal of the same moment", dead(new Date(registered)), {}],
     ["a registration during the attempt", dead(), { devices: [device({ tokenAt: startedAt.getTime() + 1 })] }],
     ["a spike", dead(new Date(registered + 1)), { keepDevices: true }],
   ])("unregistered keeps the device: %s", (_, outcome, change) => {

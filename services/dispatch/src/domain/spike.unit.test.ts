@@ -8,6 +8,6 @@ test.each([
   [1000, 200, false],
   [1000, 201, true],
   [0, 0, false],
-])("of %i verdicts %i unregistered: spike %s", (judged, unregistered, expected) => {
-  expect(isSpike({ judged, unregistered })).toBe(expected);
+])("of %i answers %i unregistered: spike %s", (total, unregistered, expected) => {
+  expect(isSpike({ total, unregistered })).toBe(expected);
 });

@@ -19,7 +19,7 @@ export type DeviceState = Installation & {
   /** Absent: the platform's own provider. */
   readonly provider?: Provider;
   readonly token: string;
-  /** Time of the last registration with this token: token verdicts about earlier pushes are ignored. */
+  /** Time of the last registration with this token: token refusals about earlier pushes are ignored. */
   readonly tokenUpdatedAt: Date;
   readonly environment?: ApnsEnvironment;
   /** Absent: the app of the provider's settings. */

@@ -14,7 +14,7 @@ export type StoredToken = {
   readonly hash: string;
   /** Absent: the device's. */
   readonly environment?: ApnsEnvironment;
-  /** When the app last sent it: verdicts about earlier pushes are ignored. */
+  /** When the app last sent it: refusals about earlier pushes are ignored. */
   readonly at: Date;
   /** The state of the activity is on its way to it. */
   readonly hasState?: true;

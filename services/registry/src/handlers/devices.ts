@@ -12,9 +12,9 @@ export const handleRetireDevice = (deps: Deps) => {
     message: DeliveryFailedV1,
     async handle({ data: { project_id: projectId, unregistered } }) {
       for (const { device_id: deviceId, token_hash: tokenHash, at, reason = "unregistered" as const } of unregistered) {
-        const verdict = { deviceId, tokenHash, at: new Date(at), reason };
-        if (await devices.retire(eventContext(projectId, now()), verdict)) publishSoon.devices(projectId, [deviceId]);
-        else await retireToken(deps, projectId, verdict);
+        const refusal = { deviceId, tokenHash, at: new Date(at), reason };
+        if (await devices.retire(eventContext(projectId, now()), refusal)) publishSoon.devices(projectId, [deviceId]);
+        else await retireToken(deps, projectId, refusal);
       }
     },
   });

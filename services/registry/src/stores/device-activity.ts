@@ -56,13 +56,13 @@ export const recordOpened =
     }
   };
 
-/** A verdict that arrives sooner is about the current registration. */
-const promptVerdictMs = 60_000;
-/** The same verdict may be delivered twice within this time. */
-const repeatVerdictMs = 60_000;
+/** A refusal that arrives sooner is about the current registration. */
+const promptRefusalMs = 60_000;
+/** The same refusal may be delivered twice within this time. */
+const redeliveredRefusalMs = 60_000;
 
 /** Since when a device's token is dead or wrong, and why. */
-export type TokenVerdict = {
+export type TokenRefusal = {
   readonly deviceId: DeviceId;
   readonly tokenHash: string;
   readonly at: Date;
@@ -70,20 +70,20 @@ export type TokenVerdict = {
 };
 
 /**
- * Deactivates a device after a token verdict; false when it did not. A late verdict must not deactivate a device that has registered
- * since. Registrations that change nothing are stored once a day, so a verdict of that day may be older than the last registration. The
- * first such verdict sets `doubtedAt`. The next one, about a later push, deactivates the device unless it has registered in between.
+ * Deactivates a device after a token refusal; false when it did not. A late refusal must not deactivate a device that has registered
+ * since. Registrations that change nothing are stored once a day, so a refusal of that day may be older than the last registration. The
+ * first such refusal sets `doubtedAt`. The next one, about a later push, deactivates the device unless it has registered in between.
  */
 export const retireDevice =
   (devices: Collection<DeviceDocument>) =>
-  async (context: EventContext, { deviceId: id, tokenHash, at, reason }: TokenVerdict): Promise<boolean> => {
+  async (context: EventContext, { deviceId: id, tokenHash, at, reason }: TokenRefusal): Promise<boolean> => {
     const { projectId } = context;
     const now = context.at.getTime();
     const filter = { projectId, _id: id, tokenHash, status: "active" as const, tokenUpdatedAt: { $lt: at } };
-    const isPrompt = now - at.getTime() < promptVerdictMs;
+    const isPrompt = now - at.getTime() < promptRefusalMs;
     const certain = [
       { tokenUpdatedAt: { $lt: new Date(at.getTime() - seenEveryMs) } },
-      { doubtedAt: { $lt: new Date(now - repeatVerdictMs) } },
+      { doubtedAt: { $lt: new Date(now - redeliveredRefusalMs) } },
     ];
     const { modifiedCount } = await devices.updateOne(
       { ...filter, ...(isPrompt ? {} : { $or: certain }) },

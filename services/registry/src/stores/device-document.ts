@@ -38,7 +38,7 @@ export type DeviceDocument = DeviceState & {
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly inactiveAt?: Date;
-  /** Time of a token verdict that may be older than the last registration; the next verdict decides. */
+  /** Time of a token refusal that may be older than the last registration; the next refusal decides. */
   readonly doubtedAt?: Date;
   /** A tombstone, which stays until its event is published. */
   readonly deletedAt?: Date;

@@ -106,7 +106,7 @@ const appNotConfigured: Outcome = Object.freeze({
   notSent: true,
 });
 
-/** What Apple says about a topic: for a further app or a push type it is no verdict on the project's own app. */
+/** What Apple says about a topic: for a further app or a push type it says nothing of the project's own app. */
 const topicReasons: readonly string[] = ["BadTopic", "TopicDisallowed"];
 
 const otherThan: Record<ApnsEnvironment, ApnsEnvironment> = { production: "sandbox", sandbox: "production" };

@@ -104,7 +104,7 @@ describe("INVALID_ARGUMENT", () => {
     ["the size", failed(400, "INVALID_ARGUMENT", [], "Android message is too big"), "payload-too-large"],
     ["nothing that is said", failed(400, "INVALID_ARGUMENT"), "payload-invalid"],
     ["only Google's status", { error: { status: "INVALID_ARGUMENT" } }, "payload-invalid"],
-  ])("is about %s: rejected, and a verdict on the token only if it names that", (_, body, reason) => {
+  ])("is about %s: rejected, and a refusal of the token only if it names that", (_, body, reason) => {
     expect(fcmOutcome(answer(400, body), now, origin)).toEqual({
       kind: "rejected",
       reason,

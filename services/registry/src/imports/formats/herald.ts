@@ -4,7 +4,7 @@ import { plainName } from "./platform-names.ts";
 import { definedFields, listFrom, textFrom, timeFrom } from "./values.ts";
 
 /**
- * Fields of a Herald export that an import ignores: times, ids and verdicts of the exporting installation, and the tokens of push types,
+ * Fields of a Herald export that an import ignores: times, ids and states of the exporting installation, and the tokens of push types,
  * which an app sends at its next start.
  */
 const ofExport = new Set(["tokens", "id", "inactive_reason", "identified_at", "created_at", "updated_at", "bucket"]);
