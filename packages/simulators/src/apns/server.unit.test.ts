@@ -147,7 +147,7 @@ describe("the provider token", () => {
     });
   const bearer = (token: string) => ({ headers: { authorization: `bearer ${token}` } });
 
-  it("is verified for a team with a known key, and judged by its form for any other", async () => {
+  it("is verified for a team with a known key, and checked by its form for any other", async () => {
     const [mine, other] = [pair(), pair()];
     const strict = await startSimulators({
       apns: { keys: [{ keyId: "KEYONE", teamId: "TEAMONE", publicKey: mine.publicKey }] },

@@ -69,7 +69,7 @@ const read = (payload) => {
   return { title, body, link };
 };
 
-const verdict = (push) => {
+const answerOf = (push) => {
   if (push.status === null) return { text: "no answer: " + push.broken, tone: "wait" };
   const good = push.status >= 200 && push.status < 300;
   return { text: push.status + (push.reason ? " " + push.reason : ""), tone: good ? "good" : "bad" };
@@ -99,7 +99,7 @@ const card = (push) => {
   item.dataset.provider = push.provider;
   item.hidden = only !== "" && only !== push.provider;
   const top = make("div", "top");
-  const { text, tone } = verdict(push);
+  const { text, tone } = answerOf(push);
   const time = make("time", "", new Date(push.at).toLocaleTimeString());
   time.dateTime = push.at;
   top.append(make("span", "platform", names[push.provider]), make("span", tone, text), time);

@@ -14,7 +14,7 @@ import {
 } from "../outcome.ts";
 
 /** A reason: the push is rejected for it. */
-type Verdict = "unregistered" | "misconfigured" | "deferred" | RejectedReason;
+type Meaning = "unregistered" | "misconfigured" | "deferred" | RejectedReason;
 type RejectedReason = Extract<Outcome, { kind: "rejected" }>["reason"];
 
 /**
@@ -56,14 +56,14 @@ export const apnsReasons = {
   429: { TooManyProviderTokenUpdates: "deferred", TooManyRequests: "deferred" },
   500: { InternalServerError: "deferred" },
   503: { ServiceUnavailable: "deferred", Shutdown: "deferred" },
-} as const satisfies Record<number, Record<string, Verdict>>;
+} as const satisfies Record<number, Record<string, Meaning>>;
 
 /** Apple refuses a new provider token within 20 minutes of the last one. The push is retried after a minute. */
 const tokenUpdatePauseMs = 60_000;
 
-const verdicts = new Map<string, Verdict>(
+const meanings = new Map<string, Meaning>(
   Object.entries(apnsReasons).flatMap(([status, reasons]) =>
-    Object.entries(reasons).map(([reason, verdict]): [string, Verdict] => [`${status} ${reason}`, verdict]),
+    Object.entries(reasons).map(([reason, meaning]): [string, Meaning] => [`${status} ${reason}`, meaning]),
   ),
 );
 
@@ -78,9 +78,9 @@ export function apnsOutcome(given: ProviderAnswer, now: Date, origin: string): O
   if (!isApples) return notTheProvider(given, origin);
   const providerReason = wordOr(answer.reason, status);
   const wait = parseRetryAfter(headers["retry-after"], now);
-  const verdict = verdicts.get(`${status} ${providerReason}`);
-  if (verdict === undefined && status !== 410) return outcomeOfStatus(status, providerReason, wait);
-  switch (verdict) {
+  const meaning = meanings.get(`${status} ${providerReason}`);
+  if (meaning === undefined && status !== 410) return outcomeOfStatus(status, providerReason, wait);
+  switch (meaning) {
     case "misconfigured":
       return { kind: "misconfigured", providerReason };
     case "deferred": {
@@ -92,14 +92,14 @@ export function apnsOutcome(given: ProviderAnswer, now: Date, origin: string): O
     }
     case "unregistered":
     case undefined:
-      return { kind: "unregistered", at: verdictTime(answer.timestamp, now), providerReason };
+      return { kind: "unregistered", at: unregisteredAt(answer.timestamp, now), providerReason };
     default:
-      return { kind: "rejected", reason: verdict, providerReason };
+      return { kind: "rejected", reason: meaning, providerReason };
   }
 }
 
 /** Since when the token is dead. `timestamp` is in milliseconds since 1970; an invalid or future one is ignored. */
-function verdictTime(timestamp: unknown, now: Date): Date | undefined {
+function unregisteredAt(timestamp: unknown, now: Date): Date | undefined {
   const usable = Number.isSafeInteger(timestamp) && Number(timestamp) > 0 && Number(timestamp) <= now.getTime();
   return usable ? new Date(Number(timestamp)) : undefined;
 }

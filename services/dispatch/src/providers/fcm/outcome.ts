@@ -15,7 +15,7 @@ import {
   wordOr,
 } from "../outcome.ts";
 
-type Verdict =
+type Meaning =
   | "unregistered"
   | "misconfigured"
   | "another-app"
@@ -44,9 +44,9 @@ export const fcmErrors = {
   "500 INTERNAL": "deferred",
   "503 UNAVAILABLE": "deferred",
   "504 DEADLINE_EXCEEDED": "deferred",
-} as const satisfies Record<string, Verdict>;
+} as const satisfies Record<string, Meaning>;
 
-const verdicts = new Map<string, Verdict>(Object.entries(fcmErrors));
+const meanings = new Map<string, Meaning>(Object.entries(fcmErrors));
 
 /** Google asks senders to wait 60 seconds after a 429 without Retry-After: quotas are counted per minute. */
 const quotaPauseMs = 60_000;
@@ -65,7 +65,7 @@ export function fcmOutcome(answer: ProviderAnswer, now: Date, origin: string): O
   if (status === 200 || !(isGoogles || isFailure(status))) return notTheProvider(answer, origin);
   const providerReason = wordOr(error.word, status);
   const pause = parseRetryAfter(headers["retry-after"], now) ?? (status === 429 ? quotaPauseMs : undefined);
-  switch (verdicts.get(`${status} ${providerReason}`)) {
+  switch (meanings.get(`${status} ${providerReason}`)) {
     case "unregistered":
       return { kind: "unregistered", providerReason };
     case "misconfigured":

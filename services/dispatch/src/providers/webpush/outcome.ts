@@ -12,7 +12,7 @@ import {
 } from "../outcome.ts";
 
 /** Statuses with a special meaning in RFC 8030 or at the push services. */
-const verdicts = new Map<number, "accepted" | "unregistered" | "forbidden" | "later">([
+const meanings = new Map<number, "accepted" | "unregistered" | "forbidden" | "later">([
   [200, "accepted"],
   [201, "accepted"],
   [202, "accepted"], // a receipt follows
@@ -64,14 +64,14 @@ export function webPushOutcome(answer: ProviderAnswer, now: Date, origin: string
     const foreign = foreignOutcome(answer, origin);
     if (foreign) return foreign;
   }
-  const verdict = verdicts.get(status);
-  if (verdict === "accepted") return acceptedAs(headers.location);
+  const meaning = meanings.get(status);
+  if (meaning === "accepted") return acceptedAs(headers.location);
   const providerReason = wordOr(parseObject(body).reason, status);
-  if (verdict === "unregistered") return { kind: "unregistered", providerReason };
+  if (meaning === "unregistered") return { kind: "unregistered", providerReason };
   // Following a redirect would bypass the endpoint guard.
-  if (verdict === "forbidden") return { kind: "rejected", reason: "endpoint-forbidden", providerReason };
+  if (meaning === "forbidden") return { kind: "rejected", reason: "endpoint-forbidden", providerReason };
   const pause = parseRetryAfter(headers["retry-after"], now);
-  if (verdict === "later")
+  if (meaning === "later")
     return { kind: "deferred", retryAfterMs: pause, limit: "sender", unprocessed: true, providerReason };
   const outcome = outcomeOfStatus(status, providerReason, pause);
   // Apple documents it as about one subscription.
