@@ -140,13 +140,13 @@ export const goals: readonly Goal[] = [
 ];
 
 /** The result of a run for a goal. `ratio` compares it with the threshold: 1 has just reached it. */
-export type Verdict = {
+export type GoalResult = {
   readonly reached?: number;
   readonly ratio?: number;
   readonly state: "goal reached" | "threshold reached" | "not reached" | "not measured";
 };
 
-export const judge = (goal: Goal, tables: readonly Table[]): Verdict => {
+export const evaluateGoal = (goal: Goal, tables: readonly Table[]): GoalResult => {
   const reached = goal.reached(figureIn(tables));
   if (reached === undefined) return { state: "not measured" };
   const beyond = (limit: number): number => (goal.atMost ? limit / reached : reached / limit);

@@ -1,5 +1,5 @@
 import { cpus, totalmem } from "node:os";
-import { type Goal, goals, judge } from "./goals.ts";
+import { evaluateGoal, type Goal, goals } from "./goals.ts";
 import { type Line, spread, type Table } from "./table.ts";
 import type { Versions } from "./versions.ts";
 
@@ -51,7 +51,7 @@ const section = (table: Table): string =>
 
 const goalRow = (goal: Goal, tables: readonly Table[]): string => {
   const { unit, digits = 0, atMost } = goal;
-  const { reached, ratio, state } = judge(goal, tables);
+  const { reached, ratio, state } = evaluateGoal(goal, tables);
   const limit = (value: number) => `${atMost ? "≤" : "≥"} ${value} ${unit}`;
   const cells = [
     goal.work,

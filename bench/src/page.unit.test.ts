@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { goals, judge } from "./goals.ts";
+import { evaluateGoal, goals } from "./goals.ts";
 import { page } from "./page.ts";
 import type { Figure, Table } from "./table.ts";
 
@@ -32,7 +32,7 @@ describe("a goal", () => {
     [1000, 0.5, "goal reached"],
   ])("of %d sends beside 2,000 of the peer is %d × and %s", (rate, reached, state) => {
     const tables = [table("peer", ["peer-singles", 1000, 2000, 9000]), table("direct", ["direct", rate])];
-    expect(judge(singles, tables)).toEqual({ reached, ratio: reached / 0.25, state });
+    expect(evaluateGoal(singles, tables)).toEqual({ reached, ratio: reached / 0.25, state });
   });
 
   test.each([
@@ -41,12 +41,12 @@ describe("a goal", () => {
     [600, 2, "goal reached"],
   ])("of %d µs, where less is better, has %d × of its threshold and is %s", (micros, ratio, state) => {
     const cpu = of("CPU of a single send, all processes and the load");
-    expect(judge(cpu, [table("direct", ["direct-cpu", micros])])).toEqual({ reached: micros, ratio, state });
+    expect(evaluateGoal(cpu, [table("direct", ["direct-cpu", micros])])).toEqual({ reached: micros, ratio, state });
   });
 
   test("without its row or its peer is not measured", () => {
-    expect(judge(singles, [table("direct", ["direct", 500])])).toEqual({ state: "not measured" });
-    expect(judge(singles, [])).toEqual({ state: "not measured" });
+    expect(evaluateGoal(singles, [table("direct", ["direct", 500])])).toEqual({ state: "not measured" });
+    expect(evaluateGoal(singles, [])).toEqual({ state: "not measured" });
   });
 
   test("of several audiences is that of the last, the largest", () => {
@@ -55,7 +55,7 @@ describe("a goal", () => {
       table("10,000", ["broadcast", 300]),
       table("100,000", ["broadcast", 120]),
     ];
-    expect(judge(of("a topic's devices, pushes"), tables)).toMatchObject({ reached: 1.2, state: "not reached" });
+    expect(evaluateGoal(of("a topic's devices, pushes"), tables)).toMatchObject({ reached: 1.2, state: "not reached" });
   });
 });
 
