@@ -1,4 +1,4 @@
-/** A run apart from the other rules: dependency-cruiser judges a folder with all its files, and tests may reach across folders. */
+/** A run apart from the other rules: dependency-cruiser checks a folder with all its files, and tests may reach across folders. */
 const { options } = require("./.dependency-cruiser.cjs");
 
 module.exports = {

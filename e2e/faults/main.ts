@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { readReliability, writeReliability } from "../harness/reliability-page.ts";
 import type { Row } from "./row.ts";
-import { type Outcome, page, remarks, screenTable, type Verdict, verdictOf } from "./show.ts";
+import { type Outcome, page, type RowResult, remarks, resultOf, screenTable } from "./show.ts";
 import { openStages } from "./stages.ts";
 import { rows } from "./table.ts";
 import { seconds } from "./trial.ts";
@@ -66,9 +66,9 @@ async function tryRow(lane: ReturnType<typeof stages.lane>, row: Row): Promise<v
   );
   const outcome: Outcome = { row, tookMs: performance.now() - from, ...done };
   outcomes.set(row.name, outcome);
-  say(`${verdictOf(outcome).padEnd(8)} ${row.name}, ${seconds(outcome.tookMs)}`);
+  say(`${resultOf(outcome).padEnd(8)} ${row.name}, ${seconds(outcome.tookMs)}`);
   for (const line of [...remarks(outcome), ...(outcome.findings?.notes ?? [])]) say(`         ${line}`);
-  if (verdictOf(outcome) !== "failed") return;
+  if (resultOf(outcome) !== "failed") return;
   const logged = lane.logs()?.worth(10, 400) ?? "";
   for (const line of outcome.findings?.repeats ?? []) say(`         ${line}`);
   say(logged);
@@ -84,7 +84,7 @@ await stages.close();
 
 const all = chosen.flatMap(({ name }) => outcomes.get(name) ?? []);
 console.log(`\n${screenTable(all)}\n`);
-const count = (verdict: Verdict) => all.filter((one) => verdictOf(one) === verdict).length;
+const count = (result: RowResult) => all.filter((one) => resultOf(one) === result).length;
 const failed = count("failed");
 if (values.report) {
   const took = all.map(({ row, tookMs }) => ({ name: row.name, seconds: tookMs / 1_000 }));

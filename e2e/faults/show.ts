@@ -9,24 +9,24 @@ export type Outcome = {
   readonly error?: Error;
 };
 
-export type Verdict = "passed" | "failed" | "not here";
+export type RowResult = "passed" | "failed" | "not here";
 
-export const verdictOf = ({ findings, error }: Outcome): Verdict => {
+export const resultOf = ({ findings, error }: Outcome): RowResult => {
   if (error instanceof NotHere) return "not here";
   if (!findings) return "failed";
   const { lost, repeated, problems, sent, final } = findings;
   return lost === 0 && repeated.unmarked === 0 && problems.length === 0 && sent === final ? "passed" : "failed";
 };
 
-const head = ["row", "sent", "final", "lost", "repeated (marked / unmarked)", "recovery", "verdict"];
+const head = ["row", "sent", "final", "lost", "repeated (marked / unmarked)", "recovery", "result"];
 
 const cells = (outcome: Outcome): string[] => {
   const { row, findings } = outcome;
-  if (!findings) return [row.name, "", "", "", "", "", verdictOf(outcome)];
+  if (!findings) return [row.name, "", "", "", "", "", resultOf(outcome)];
   const { sent, final, lost, repeated, recoveryMs } = findings;
   const recovery = recoveryMs === undefined ? "" : seconds(recoveryMs);
   const both = `${repeated.marked} / ${repeated.unmarked}`;
-  return [row.name, String(sent), String(final), String(lost), both, recovery, verdictOf(outcome)];
+  return [row.name, String(sent), String(final), String(lost), both, recovery, resultOf(outcome)];
 };
 
 /** The table for a terminal, in columns. */
@@ -65,7 +65,7 @@ const pageHead = [
   "sent",
   "repeated",
   "recovery",
-  "verdict",
+  "result",
 ];
 /** The columns that a run measures; the others say what the row is. */
 const measured = 5;
@@ -73,7 +73,7 @@ const measured = 5;
 const measuredCells = (outcome: Outcome, long: boolean): string[] => {
   const { findings } = outcome;
   const recovery = findings?.recoveryMs === undefined ? "" : seconds(findings.recoveryMs);
-  const verdict = verdictOf(outcome);
+  const result = resultOf(outcome);
   const why = [
     ...(findings && findings.lost > 0 ? [`${findings.lost} lost`] : []),
     ...(findings && findings.repeated.unmarked > 0 ? [`${findings.repeated.unmarked} repeated without a mark`] : []),
@@ -84,7 +84,7 @@ const measuredCells = (outcome: Outcome, long: boolean): string[] => {
     findings ? String(findings.sent) : "",
     findings ? String(findings.repeated.marked) : "",
     recovery,
-    verdict === "failed" ? `failed: ${why.join("; ").replaceAll("|", "/")}` : verdict,
+    result === "failed" ? `failed: ${why.join("; ").replaceAll("|", "/")}` : result,
   ];
 };
 

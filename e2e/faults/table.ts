@@ -12,6 +12,7 @@ import { diskFull } from "./rows/disk-full.ts";
 import { gracefulRows } from "./rows/graceful.ts";
 import { killedImport } from "./rows/imports.ts";
 import { killedServices } from "./rows/killed-services.ts";
+import { providerAnswerRows } from "./rows/provider-answers.ts";
 import { quietHours } from "./rows/quiet-hours.ts";
 import { killedUpload } from "./rows/recipients.ts";
 import { reports } from "./rows/reports.ts";
@@ -20,7 +21,6 @@ import { singleSendRows } from "./rows/single-sends.ts";
 import { slowApns } from "./rows/slow-apns.ts";
 import { streamRows } from "./rows/streams.ts";
 import { threePlatforms } from "./rows/three-platforms.ts";
-import { verdictRows } from "./rows/verdicts.ts";
 import { sideBySide, upgrade } from "./rows/versions.ts";
 import { waves } from "./rows/waves.ts";
 
@@ -40,7 +40,7 @@ export const rows: readonly Row[] = [
   backup,
   brokerLost,
   ...slowApns,
-  ...verdictRows,
+  ...providerAnswerRows,
   caps,
   ...busRows,
   ...streamRows,

@@ -6,7 +6,7 @@ declare module "vitest" {
   }
 }
 
-/** Adds figures to the row of the table, beside its name and verdict. */
+/** Adds figures to the row of the table, beside its name and result. */
 export function show(task: TestContext["task"], figures: Readonly<Record<string, string | number>>): void {
   task.meta.figures = figures;
 }

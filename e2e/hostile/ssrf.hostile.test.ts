@@ -126,7 +126,7 @@ test("Web Push subscriptions and webhooks to internal addresses, by address, nam
   });
 });
 
-/** How many the gateway took: what an address leads to is dispatch's to judge. */
+/** How many the gateway took: dispatch checks what an address leads to. */
 async function subscribeAll(project: Project, urls: readonly string[]): Promise<number> {
   const ids = new Set<string>();
   await inParallel(urls, 8, async (token) => {

@@ -2,11 +2,11 @@ import type { Reporter, TestModule } from "vitest/node";
 import { machine, readReliability, writeReliability } from "../harness/reliability-page.ts";
 import { hostileVariables } from "./scale.ts";
 
-type Line = { readonly attack: string; readonly verdict: string; readonly at: string };
+type Line = { readonly attack: string; readonly result: string; readonly at: string };
 
 const rule = "|---|---|---|";
-const head = ["| attack | verdict | on |", rule];
-const written = ({ attack, verdict, at }: Line) => `| ${attack} | ${verdict} | ${at} |`;
+const head = ["| attack | result | on |", rule];
+const written = ({ attack, result, at }: Line) => `| ${attack} | ${result} | ${at} |`;
 
 const linesOf = (page: string): Line[] =>
   page
@@ -14,8 +14,8 @@ const linesOf = (page: string): Line[] =>
     .slice(page.split("\n").indexOf(rule) + 1)
     .filter((line) => line.startsWith("| "))
     .map((line) => {
-      const [attack = "", verdict = "", at = ""] = line.slice(2, -2).split(" | ");
-      return { attack, verdict, at };
+      const [attack = "", result = "", at = ""] = line.slice(2, -2).split(" | ");
+      return { attack, result, at };
     });
 
 const page = (lines: readonly Line[]) => `## Attacks
@@ -27,17 +27,17 @@ was so, no service has died, and an ordinary send went through afterwards. The c
 ${[...head, ...lines.map(written)].join("\n")}
 `;
 
-/** One line for each attack. The terminal also shows how much of it was tried; the page names the attacks and their verdicts. */
+/** One line for each attack. The terminal also shows how much of it was tried; the page names the attacks and their results. */
 export default class TableReporter implements Reporter {
   async onTestRunEnd(modules: readonly TestModule[]): Promise<void> {
     const at = `${new Date().toISOString().slice(0, 10)}${process.env[hostileVariables.full] ? "" : ", short"}`;
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
-    const lines = tests.map((test): Line => ({ attack: test.name, verdict: test.result().state, at }));
+    const lines = tests.map((test): Line => ({ attack: test.name, result: test.result().state, at }));
     const shown = tests.map((test) => {
       const figures = Object.entries(test.meta().figures ?? {}).map(([name, value]) => `${value} ${name}`);
       return `| ${test.name} | ${figures.join(", ")} | ${test.result().state} |`;
     });
-    process.stdout.write(["", "| attack | tried | verdict |", "|---|---|---|", ...shown, ""].join("\n"));
+    process.stdout.write(["", "| attack | tried | result |", "|---|---|---|", ...shown, ""].join("\n"));
     if (!process.env[hostileVariables.write]) return;
     // Attacks that did not run keep their lines.
     const before = linesOf((await readReliability()).hostile);

@@ -163,4 +163,4 @@ const gone: Row = {
   },
 };
 
-export const verdictRows: readonly Row[] = [throttle, throttleOfOne, refused, gone];
+export const providerAnswerRows: readonly Row[] = [throttle, throttleOfOne, refused, gone];
