@@ -48,7 +48,7 @@ test("the form of a token has itself as its form, and is no longer than a token 
   expect(canonicalToken(long, "webpush")).toHaveLength(maxTokenLength);
 });
 
-test("every door gives a token its form", () => {
+test("every request gives a token its form", () => {
   const device = { token: upper, platform: "ios" };
   const projectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
   const identification = { project_id: projectId, identifier: upper, previous_identifier: upper, platform: "ios" };

@@ -49,7 +49,7 @@ export const createApp = (
     maxPerAddress: proxies === 0 ? fixed.addressConnections : undefined,
   });
   /** Serves the routes, the documents and the probes on one port; with `folder` the console too. */
-  const openDoor = (routes: readonly Route[], proxies: number, withoutOperators: boolean, folder?: string) => {
+  const portApp = (routes: readonly Route[], proxies: number, withoutOperators: boolean, folder?: string) => {
     const count = (request: IncomingMessage) => limits.countAnonymous(clientAddress(request, proxies));
     const edge = { proxies, memory, withoutOperators };
     const served = routes.map(
@@ -59,7 +59,7 @@ export const createApp = (
     return createHttpApp(log, serve, allowBrowsers(routes), takeTurns(routes));
   };
   const publicRoutes = allRoutes.filter(({ path }) => path.startsWith("/api/"));
-  const everything = openDoor(allRoutes, adminProxies, false, config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined);
+  const everything = portApp(allRoutes, adminProxies, false, config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined);
   const startReplicas = (bus: Bus) => {
     for (const replica of replicas) replica.start(bus);
   };
@@ -76,7 +76,7 @@ export const createApp = (
         otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
       });
       const listening = await startHttp(
-        adminPort === undefined ? everything : openDoor(publicRoutes, publicProxies, true),
+        adminPort === undefined ? everything : portApp(publicRoutes, publicProxies, true),
         {
           host: config.HERALD_HOST,
           port: config.HERALD_PORT,
