@@ -1,5 +1,5 @@
 import { eventTypeOf } from "@herald/contracts";
-import { type Repeating, repeat } from "@herald/kit";
+import { type PeriodicTask, runEvery } from "@herald/kit";
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
@@ -34,9 +34,9 @@ const stream = consumedStream;
  * Prevents one project from filling the stream of events. Before the stream is full and would remove the oldest events of all projects,
  * projects above their share lose their own oldest events. Any number of processes may run it.
  */
-export const limitEventsPerProject = (bus: Bus, everyMs = defaultIntervalMs): Repeating => {
+export const limitEventsPerProject = (bus: Bus, everyMs = defaultIntervalMs): PeriodicTask => {
   const connection = connectionOf(bus);
-  return repeat("share the room of the stream of events", everyMs, connection.log, async (signal) => {
+  return runEvery("share the room of the stream of events", everyMs, connection.log, async (signal) => {
     if (!connection.connected) return;
     const { config, state } = await connection.jsm.streams.info(stream);
     if (config.max_bytes <= 0 || state.bytes <= config.max_bytes * limitShare) return;

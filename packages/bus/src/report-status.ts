@@ -8,7 +8,7 @@ import {
   type StreamName,
   streams,
 } from "@herald/contracts";
-import { type Repeating, repeat, version } from "@herald/kit";
+import { type PeriodicTask, runEvery, version } from "@herald/kit";
 import type { ConsumerInfo, StreamInfo } from "@nats-io/jetstream";
 import { openBucket } from "./bucket.ts";
 import { type Bus, connectionOf } from "./connect.ts";
@@ -52,7 +52,7 @@ export const reportStatus = (
   let reported: string | undefined;
   let dueAt = 0;
   const checkMs = Math.min(checkEveryMs, everyMs);
-  const reporting = repeat("report the status", checkMs, connection.log, async (signal) => {
+  const reporting = runEvery("report the status", checkMs, connection.log, async (signal) => {
     if (!connection.connected) return;
     const now = await failing();
     const state = now.map(({ check, since }) => `${check} ${since}`).join();
@@ -97,7 +97,7 @@ export type Positions = {
   readonly advance: (durable: DurableName, position: number, kept: { first: number; last: number }) => Promise<number>;
 };
 
-export type Measuring = Repeating & {
+export type Measuring = PeriodicTask & {
   /** The last measurements; none before the first. */
   readonly latest: () => Pick<StatusReport, "streams" | "durables">;
 };
@@ -164,7 +164,7 @@ export const measureQueues = (
 
   const own = (Object.keys(durables) as DurableName[]).filter((durable) => serviceOf(durable) === service);
   const measured = streamsMeasuredBy(service);
-  const measuring = repeat("measure the queues", everyMs, log, async (signal) => {
+  const measuring = runEvery("measure the queues", everyMs, log, async (signal) => {
     if (!connection.connected) return;
     // A missing durable, or a stream without a leader, must not block the other measurements.
     const all = Promise.allSettled([...own.map(measureDurable), ...measured.map(measureStream)]);

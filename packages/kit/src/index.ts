@@ -53,7 +53,6 @@ export {
 export { parseRetryAfter } from "./outbound/retry-after.ts";
 export { socketErrorText } from "./outbound/socket-error-text.ts";
 export { parseBody, parseQuery, parseSearch } from "./parse-request.ts";
-export { type Repeating, repeat } from "./repeat.ts";
 export {
   createDeadline,
   currentDeadline,
@@ -64,6 +63,7 @@ export {
   withTimeout,
 } from "./request-context.ts";
 export { growingPause, isUnavailable, retryWhileUnavailable } from "./retry-while-unavailable.ts";
+export { type PeriodicTask, runEvery } from "./run-every.ts";
 export { runService } from "./run-service.ts";
 export { bareSchemas } from "./schema-at.ts";
 export { failSpan, inSpan, meter, secondsHistogram, startClientSpan } from "./telemetry/spans.ts";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Logger, type Repeating, repeat } from "@herald/kit";
+import { type Logger, type PeriodicTask, runEvery } from "@herald/kit";
 import type { Collection, Db, Document, Filter, Sort } from "mongodb";
 import { anyOf, beginsWith } from "./batched.ts";
 import { upsertOnce } from "./conflicts.ts";
@@ -125,8 +125,8 @@ export const applyRetention = async ({ db, rules, everyMs, now, log }: Retention
 };
 
 /** Runs {@link applyRetention} regularly until the service stops. Any number of processes may run it. */
-export const startRetention = (options: RetentionOptions): Repeating =>
-  repeat("retention", Math.min(options.everyMs, maxPollMs), options.log, (signal) => applyRetention(options, signal));
+export const startRetention = (options: RetentionOptions): PeriodicTask =>
+  runEvery("retention", Math.min(options.everyMs, maxPollMs), options.log, (signal) => applyRetention(options, signal));
 
 /** Removes the first matching documents in the order of an index, at most one batch. Resolves to their ids. */
 export const removeFirst = async <Doc extends { readonly _id: string; readonly projectId: string }>(

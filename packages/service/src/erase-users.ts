@@ -1,6 +1,6 @@
 import { defineHandler, type Handler } from "@herald/bus";
 import { type DurableName, type ProjectId, UserErasedV1, userKey } from "@herald/contracts";
-import { type Logger, type Repeating, repeat } from "@herald/kit";
+import { type Logger, type PeriodicTask, runEvery } from "@herald/kit";
 import type { Erasure, ErasureStore } from "@herald/mongo";
 
 /** Times of the passes after the event: at once, after writes in progress, and after messages that waited in queues, up to a day. */
@@ -36,8 +36,8 @@ const nextPass = ({ at, passes }: Pick<Erasure, "at" | "passes">): Date | undefi
 };
 
 /** Makes the later passes. Several processes may run it. */
-export const startErasurePasses = ({ erasures, erase, now }: Parts, log: Logger): Repeating =>
-  repeat("erase users again", lookEveryMs, log, async (signal) => {
+export const startErasurePasses = ({ erasures, erase, now }: Parts, log: Logger): PeriodicTask =>
+  runEvery("erase users again", lookEveryMs, log, async (signal) => {
     while (!signal.aborted) {
       const found = await erasures.claim(now(), new Date(now().getTime() + passMs));
       if (!found) return;

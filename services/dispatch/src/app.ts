@@ -9,7 +9,7 @@ import {
   targetKey,
 } from "@herald/contracts";
 import { createHttp2Transport, createNegotiatedTransport, type TransportOptions } from "@herald/http2-client";
-import { createFairGate, createOutboundProxy, repeat } from "@herald/kit";
+import { createFairGate, createOutboundProxy, runEvery } from "@herald/kit";
 import { lastRestore, retentionEveryMs, startRetention } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
 import {
@@ -240,7 +240,7 @@ const assemble = (
         sweepExpansions(deps),
         sweepBacklogs(deps),
         startRetention({ db, rules: retention, everyMs: retentionEveryMs, now, log }),
-        repeat("compare what gateways know", reconcileEveryMs, log, async (signal) => {
+        runEvery("compare what gateways know", reconcileEveryMs, log, async (signal) => {
           const mended = await records.reconcile(signal);
           if (mended > 0) log.warn({ mended }, "records of projects' providers were behind the database");
         }),

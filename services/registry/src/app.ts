@@ -1,4 +1,4 @@
-import { type Logger, repeat } from "@herald/kit";
+import { type Logger, runEvery } from "@herald/kit";
 import { retentionEveryMs, startRetention } from "@herald/mongo";
 import { createService, type Service, type ServiceDefinition, type ServiceDeps } from "@herald/service";
 import type { RegistryConfig } from "./config.ts";
@@ -113,14 +113,14 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
       ];
       const jobs = [
         startRetention({ db, rules, everyMs: retentionEveryMs, now, log }),
-        repeat("continue deletions", removeEveryMs, log, (signal) => removeDeleted(deps, lingerMs, signal)),
-        repeat("retire stale devices", staleEveryMs, log, async (signal) => {
+        runEvery("continue deletions", removeEveryMs, log, (signal) => removeDeleted(deps, lingerMs, signal)),
+        runEvery("retire stale devices", staleEveryMs, log, async (signal) => {
           const retired = await retireStaleDevices(deps, signal);
           if (retired > 0) log.info({ devices: retired }, "deactivated stale devices");
         }),
-        repeat("copy preferences of users", copyEveryMs, log, () => userPreferences.sweep(now())),
-        repeat("publish events of new devices", pendingEveryMs, log, pending.sweep),
-        repeat("reconcile projects, tokens, operators and templates", reconcileEveryMs, log, async (signal) => {
+        runEvery("copy preferences of users", copyEveryMs, log, () => userPreferences.sweep(now())),
+        runEvery("publish events of new devices", pendingEveryMs, log, pending.sweep),
+        runEvery("reconcile projects, tokens, operators and templates", reconcileEveryMs, log, async (signal) => {
           let stale = 0;
           for (const one of [replication, operatorReplication, templateReplication])
             stale += await one.reconcile(signal, log);

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Logger, type Repeating, repeat } from "@herald/kit";
+import { type Logger, type PeriodicTask, runEvery } from "@herald/kit";
 import { aggregateDeltas } from "../domain/aggregate.ts";
 import type { StatsDelta } from "../domain/stats-delta.ts";
 import type { RollupStore } from "../stores/rollup-store.ts";
@@ -59,14 +59,14 @@ export type StoreDeltas = (batch: readonly StatsDelta[]) => Promise<void>;
 export const createAggregation = (stores: Stores, now: () => Date, log: Logger) => {
   const aggregate = createAggregate(stores, now);
   let lastRunAt = Number.NEGATIVE_INFINITY;
-  let job: Repeating | undefined;
+  let job: PeriodicTask | undefined;
   const store: StoreDeltas = async (batch) => {
     if (batch.length === 0) return;
     await stores.deltas.put(batch);
     if (performance.now() - lastRunAt > everyMs) job?.runNow();
   };
-  const begin = (): Repeating => {
-    job = repeat("aggregate statistics", everyMs, log, async (signal) => {
+  const begin = (): PeriodicTask => {
+    job = runEvery("aggregate statistics", everyMs, log, async (signal) => {
       for (let more = true; more && !signal.aborted; ) {
         const result = await aggregate();
         if (result.documents > 0) lastRunAt = performance.now();

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { fromOrigin, publish } from "@herald/bus";
 import { DrainBacklogV1, type GroupedSend, type ProjectId, type StatusReport } from "@herald/contracts";
-import { type FairGate, hasCode, isUnavailable, type Repeating } from "@herald/kit";
+import { type FairGate, hasCode, isUnavailable, type PeriodicTask } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import { maxParked, type SendGroup } from "../stores/send-group-store.ts";
@@ -171,5 +171,5 @@ export const listBacklogs =
 const sweepEveryMs = 2_000;
 
 /** Ensures at intervals that every project with a backlog has a drain message, because that may be lost. */
-export const sweepBacklogs = ({ sendGroups, backlog, log }: Deps & { readonly backlog: Backlog }): Repeating =>
+export const sweepBacklogs = ({ sendGroups, backlog, log }: Deps & { readonly backlog: Backlog }): PeriodicTask =>
   sweepProjects("continue backlogs", sweepEveryMs, sendGroups.projectAfter, backlog.ensureDrain, log);

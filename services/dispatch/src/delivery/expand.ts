@@ -1,6 +1,6 @@
 import { type Bus, groupedPublish } from "@herald/bus";
 import { audienceOfContent, ExpandV1, type NotificationId, type ProjectId, pagesOfWave } from "@herald/contracts";
-import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/kit";
+import { createGroupCommit, type Logger, type PeriodicTask, runEvery } from "@herald/kit";
 import { laneOf } from "@herald/rules";
 import type { Deps } from "../deps.ts";
 import type { Waves } from "../domain/waves.ts";
@@ -87,8 +87,8 @@ export const sweepProjects = (
   projectAfter: (projectId: string) => Promise<ProjectId | undefined>,
   work: (projectId: ProjectId) => Promise<void>,
   log: Logger,
-): Repeating =>
-  repeat(name, everyMs, log, async (signal) => {
+): PeriodicTask =>
+  runEvery(name, everyMs, log, async (signal) => {
     let projectId = await projectAfter("");
     while (projectId !== undefined && !signal.aborted) {
       await work(projectId);
@@ -151,5 +151,5 @@ export const sweepExpansions = ({
   expansions,
   expandQueued,
   log,
-}: Deps & { readonly expandQueued: ReturnType<typeof createExpandQueued> }): Repeating =>
+}: Deps & { readonly expandQueued: ReturnType<typeof createExpandQueued> }): PeriodicTask =>
   sweepProjects("continue queued expansions", sweepEveryMs, expansions.projectAfter, (id) => expandQueued(id), log);

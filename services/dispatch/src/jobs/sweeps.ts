@@ -1,4 +1,4 @@
-import { repeat } from "@herald/kit";
+import { runEvery } from "@herald/kit";
 import { type RetentionRule, retentionBatch } from "@herald/mongo";
 import type { DueMessages, Finisher } from "../delivery/follow-up.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
@@ -60,7 +60,7 @@ export const createSweeps = (deps: SweepDeps) => {
 
   return {
     /** Starts the sweeps; the first runs at once. */
-    start: () => repeat("find what is late", deps.everyMs, log, sweep),
+    start: () => runEvery("find what is late", deps.everyMs, log, sweep),
     /** Starts rows that were just made due, without waiting for the next sweep. Never throws. */
     sweepDue: () =>
       sweepRows(0).catch((err: unknown) => log.warn({ err }, "could not start what is due: the next sweep starts it")),

@@ -2,7 +2,7 @@ import { hasCode } from "./herald-error.ts";
 import type { Logger } from "./logger.ts";
 
 /** A task that runs again and again. */
-export type Repeating = {
+export type PeriodicTask = {
   /** Runs the task now instead of at its next time. Does nothing while it runs. */
   runNow(): void;
   /** Aborts the task's signal and waits for the task. */
@@ -13,12 +13,12 @@ export type Repeating = {
  * Runs a task now, and again `everyMs` after each end. A failure is logged, at debug level while a dependency is unavailable, and the task
  * runs again. Stopping aborts the task's signal and waits for the task.
  */
-export const repeat = (
+export const runEvery = (
   what: string,
   everyMs: number,
   log: Logger,
   task: (signal: AbortSignal) => Promise<unknown>,
-): Repeating => {
+): PeriodicTask => {
   const stopping = new AbortController();
   const { signal } = stopping;
   let timer: NodeJS.Timeout | undefined;
