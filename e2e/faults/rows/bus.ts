@@ -14,14 +14,14 @@ const thrice: Row = {
     defer(() => hands.close());
     const trial = await startTrial(system, { script: [] });
     const subjects = ["push.cmd.v1.>", "push.opens.v1.>", "push.deliver.v1.>", "push.due.v1.>", "push.evt.v1.>"];
-    const repeating = hands.repeat(subjects, { times: 2, withinMs: 2_000 });
+    const publishing = hands.publishAgain(subjects, { times: 2, withinMs: 2_000 });
     for (let round = 0; round < (long ? 30 : 3); round++) {
       await trial.broadcast();
       await delay(1_000);
     }
     await trial.recovered();
     await trial.load.stop();
-    trial.note(`${await repeating.stop()} messages were repeated`);
+    trial.note(`${await publishing.stop()} messages were repeated`);
     const findings = await trial.finish();
     const { marked } = findings.repeated;
     if (marked > 0) trial.problem(`${marked} came twice`);

@@ -7,12 +7,12 @@ import type { Broker } from "./start-broker.ts";
 
 export type BrokerHands = Awaited<ReturnType<typeof operateBroker>>;
 
-/** Marks repeated messages, so that they are not repeated again. */
-const repeatedHeader = "Test-Repeated";
-/** Headers that a repeat must not copy: the broker acts on them, and would drop a message with the same id as a duplicate. */
-const notRepeated = /^(Nats-Msg-Id|Nats-Expected-.*|Nats-Batch-.*)$/i;
+/** Marks messages that were published again, so that it happens once. */
+const againHeader = "Test-Published-Again";
+/** Headers that the second message must not copy: the broker acts on them, and would drop a message with the same id as a duplicate. */
+const notCopied = /^(Nats-Msg-Id|Nats-Expected-.*|Nats-Batch-.*)$/i;
 
-/** Everything that an operator, or a network that repeats messages, can do to a broker's streams. */
+/** Everything that an operator, or a network that duplicates messages, can do to a broker's streams. */
 export async function operateBroker({ url, user, password }: Pick<Broker, "url" | "user" | "password">) {
   const nc = await connect({
     servers: url.split(","),
@@ -23,14 +23,14 @@ export async function operateBroker({ url, user, password }: Pick<Broker, "url" 
   const jsm = await jetstreamManager(nc);
   const js = jsm.jetstream();
 
-  const again = async (message: Msg, withinMs: number): Promise<boolean> => {
+  const publishAgain = async (message: Msg, withinMs: number): Promise<boolean> => {
     await delay(Math.random() * withinMs);
     const copied = headers();
     for (const [name, values] of message.headers ?? [])
-      if (!notRepeated.test(name)) for (const value of values) copied.append(name, value);
-    copied.set(repeatedHeader, "1");
+      if (!notCopied.test(name)) for (const value of values) copied.append(name, value);
+    copied.set(againHeader, "1");
     copied.set("Nats-Msg-Id", randomUUID());
-    // The stream refuses a repeat on a full subject or of a past schedule, as from any other publisher.
+    // The stream refuses it on a full subject or of a past schedule, as from any other publisher.
     return js.publish(message.subject, message.data, { headers: copied }).then(
       () => true,
       () => false,
@@ -44,14 +44,14 @@ export async function operateBroker({ url, user, password }: Pick<Broker, "url" 
       for (const [name, value] of Object.entries(header)) set.set(name, value);
       await js.publish(subject, body, { headers: set });
     },
-    /** Repeats every new message on these subjects `times` more, each after a random delay of up to `withinMs`. */
-    repeat: (subjects: readonly string[], { times, withinMs }: { times: number; withinMs: number }) => {
+    /** Publishes every new message on these subjects `times` more, each after a random delay of up to `withinMs`. */
+    publishAgain: (subjects: readonly string[], { times, withinMs }: { times: number; withinMs: number }) => {
       const copies: Promise<boolean>[] = [];
       const subscriptions = subjects.map((subject) =>
         nc.subscribe(subject, {
           callback: (error, message) => {
-            if (error || message.headers?.has(repeatedHeader)) return;
-            for (let count = 0; count < times; count++) copies.push(again(message, withinMs));
+            if (error || message.headers?.has(againHeader)) return;
+            for (let count = 0; count < times; count++) copies.push(publishAgain(message, withinMs));
           },
         }),
       );

@@ -17,7 +17,7 @@ const expandOfWave = (n: number, { at, zones, skip }: Waves["list"][number], { t
 
 /**
  * Commands the expansion of a notification, or of its wave `n`, from its first page. Repeatable: registry partitions every page once.
- * `repeat` changes the message id, so that the stream does not drop an intended repeat as a duplicate.
+ * `attempt` changes the message id, so that the stream does not drop an intended retry as a duplicate.
  */
 export const createExpand = (
   bus: Bus,
@@ -25,7 +25,7 @@ export const createExpand = (
   { endAtItsTime }: Pick<ActivitySends, "endAtItsTime">,
 ) => {
   const publish = groupedPublish(() => bus, ExpandV1);
-  return async (document: NotificationRecord, { repeat = "0", n = document.waves?.n ?? 0 } = {}): Promise<void> => {
+  return async (document: NotificationRecord, { attempt = "0", n = document.waves?.n ?? 0 } = {}): Promise<void> => {
     const { _id, projectId, content, personal, expiresAt, waves } = document;
     const wave = waves?.list[n];
     if (content.activity) await endAtItsTime(document);
@@ -43,7 +43,7 @@ export const createExpand = (
       expiresAt: expiresAt.toISOString(),
       ...(waves && wave && expandOfWave(n, wave, waves.local)),
     };
-    return publish(data, wave ? `${_id}/expand/${n}/${repeat}` : `${_id}/expand/${repeat}`);
+    return publish(data, wave ? `${_id}/expand/${n}/${attempt}` : `${_id}/expand/${attempt}`);
   };
 };
 

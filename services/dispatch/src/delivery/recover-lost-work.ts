@@ -133,12 +133,12 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
       { projectId: document.projectId, notificationId: document._id },
       "messages of a notification are gone: it is expanded again",
     );
-    const repeat = `again/${now().getTime()}`;
+    const attempt = `again/${now().getTime()}`;
     const { waves, step } = document;
     // While a wave is being expanded, only that one is commanded. Later, batches of any may be missing.
     const first = waves && step === "delivering" ? 0 : waves?.n;
-    for (let n = first; n !== undefined && n <= (waves?.n ?? 0); n++) await expand(document, { repeat, n });
-    if (!waves) await expand(document, { repeat });
+    for (let n = first; n !== undefined && n <= (waves?.n ?? 0); n++) await expand(document, { attempt, n });
+    if (!waves) await expand(document, { attempt });
   };
 
   /** Without its message, only this sweep publishes the first events of a small send. */

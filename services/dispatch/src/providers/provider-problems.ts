@@ -5,7 +5,7 @@ import type { CredentialDocument, CredentialStore, RouteProblem } from "../store
 /** Changes are written at most this often, because some servers fail and recover repeatedly. */
 const writeEveryMs = 1_000;
 /** A problem that continues is written again after this time. A record several times older is from a process that has ended. */
-const repeatMs = 60_000;
+const rewriteMs = 60_000;
 /** A problem that did not occur for this long is not shown: the process that reported it may have died before the problem ended. */
 export const problemShownMs = 15 * 60_000;
 /** Problems are logged at most once a minute. The record has all of them. */
@@ -77,7 +77,7 @@ export const createProviderProblems = (deps: Deps) => {
     found: (route: string, { reason, host, detail }: RouteProblem) => {
       const at = now().getTime();
       const known = current.get(route);
-      if (known?.reason === reason && known.host === host && at - known.at < repeatMs) return;
+      if (known?.reason === reason && known.host === host && at - known.at < rewriteMs) return;
       current.set(route, { reason, host, detail, at });
       plan(route);
     },

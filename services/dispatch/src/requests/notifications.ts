@@ -52,12 +52,12 @@ export const createFindNotification =
     if (stored) return { document: stored };
     const id = { projectId, notificationId };
     const groupId = sendGroupOf(notificationId);
-    const [group, repeated] = await Promise.all([
+    const [group, retried] = await Promise.all([
       lastMessage(bus, "PUSH_SEND", SendGroupV1.subject({ groupId } as SendGroupV1), SendGroupV1),
       lastMessage(bus, "PUSH_SEND", SendOneV1.subject(id as SendOneV1), SendOneV1),
     ]);
     // Subjects of small sends do not contain the project: without this check, another project could guess an id.
-    const small = [repeated?.data, ...(group ? readGroup(group.data).sends : [])].find(
+    const small = [retried?.data, ...(group ? readGroup(group.data).sends : [])].find(
       (one) => one?.notificationId === notificationId && one.projectId === projectId,
     );
     const send =

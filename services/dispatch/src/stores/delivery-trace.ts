@@ -51,7 +51,7 @@ const settledAttempt = (
 };
 
 /** A server that takes no push is probed once a minute or more often: of one reason, the trace has the last time. */
-const isRepeated = (one: DeliveryAttempt, before: DeliveryAttempt | undefined): boolean =>
+const isSameBlock = (one: DeliveryAttempt, before: DeliveryAttempt | undefined): boolean =>
   one.outcome === "blocked" && before?.outcome === "blocked" && one.provider_reason === before.provider_reason;
 
 /** A waiting device is tried when its row is due, or later if it must wait longer than other devices there. */
@@ -90,7 +90,7 @@ export const traceOf = (rows: readonly DeviceRow[]) => {
     }
     if (!result) continue;
     const attempt = settledAttempt(known, delivery.at, result, delivery, ruleResultOf(row, index));
-    if (attempt && isRepeated(attempt, attempts.at(-1))) attempts.pop();
+    if (attempt && isSameBlock(attempt, attempts.at(-1))) attempts.pop();
     if (attempt) attempts.push(attempt);
     known = { attempts: result.attempts, repeat: result.possibleRepeat };
   }

@@ -122,7 +122,7 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
   };
 
   /** Handles a request whose key is claimed by a completed, running or interrupted attempt. Undefined when the key has expired. */
-  const repeat = async <Reply extends Answered>(
+  const retry = async <Reply extends Answered>(
     request: KeyedRequest,
     work: Work<Reply>,
   ): Promise<Reply | undefined> => {
@@ -170,7 +170,7 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
     const ttlMs = keys.use(owner, keyBytes, runningMs);
     const kept = ttlMs === undefined ? request : { ...request, ttlMs };
     for (let tries = 0; tries < maxTries; tries++) {
-      const reply = (await runFirst(kept, { id, at }, work)) ?? (await repeat(kept, work));
+      const reply = (await runFirst(kept, { id, at }, work)) ?? (await retry(kept, work));
       if (reply !== undefined) return reply;
     }
     throw inProgress();

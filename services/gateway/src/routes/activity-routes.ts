@@ -50,7 +50,7 @@ const checkPayloads = ({ openTokens }: RouteDeps, sends: readonly SendV1[]): voi
 /** Publishes the sends of a record's newest version. Repeatable: their ids follow from the record. */
 const publishVersion = async (deps: RouteDeps, { projectId, id }: ActivityKey, record: ActivityRecord) => {
   const sends = measured(sendsOf(projectId, id, record));
-  if (sends.length > 0) await deps.sends.repeat(sends);
+  if (sends.length > 0) await deps.sends.publishAgain(sends);
   return accepted(versionOf({ projectId, id }, record));
 };
 
@@ -80,11 +80,11 @@ const checkEnd = ({ ends_at: endsAt }: NewActivity, now: Date): void => {
     throw invalid("activity.ends_at: must be at most 8 hours ahead: iOS ends an activity by then");
 };
 
-/** Performs a write once for its Idempotency-Key. `isRepeat`: an earlier attempt may have written a version. */
+/** Performs a write once for its Idempotency-Key. `isRetry`: an earlier attempt may have written a version. */
 const once = (
   { now }: RouteDeps,
   idempotent: Idempotent,
-  perform: (isRepeat: boolean, at: Date) => Promise<ReturnType<typeof accepted<ActivityVersion>>>,
+  perform: (isRetry: boolean, at: Date) => Promise<ReturnType<typeof accepted<ActivityVersion>>>,
 ) => {
   const asked = now();
   return idempotent({ perform: ({ at }) => perform(at < asked, at) });
@@ -148,13 +148,13 @@ const patchActivity = defineRoute("patchActivity", "patch /api/v1/activities/{ac
   errors: ["activity-ended", "quota-exceeded"],
   handle: async (deps, { caller: { projectId }, params: { activity: id }, body: { activity }, idempotent }) => {
     const key = { projectId, id };
-    return once(deps, idempotent, (isRepeat, at) =>
+    return once(deps, idempotent, (isRetry, at) =>
       charged(deps, projectId, async () => {
         const written = await deps.activities.write(
           key,
           (record) =>
             // An earlier attempt may have written it, and a later state must not be undone.
-            isRepeat && record.writtenAt >= at.getTime()
+            isRetry && record.writtenAt >= at.getTime()
               ? { kind: "unchanged" }
               : changeActivity(record, activity, deps.now()),
           (record) => checkPayloads(deps, sendsOf(projectId, id, record)),

@@ -160,7 +160,7 @@ export const createSendCommands = (
       return commandsOf(outcome);
     },
     /** Publishes the sends of an earlier attempt, which may have published them already. Repeatable. */
-    repeat: async (sends: readonly NewSend[]): Promise<void> => {
+    publishAgain: async (sends: readonly NewSend[]): Promise<void> => {
       const items = itemsOf(sends.map((one) => ({ ...one, command: check(one.command) })));
       const origin = currentOrigin();
       const alone = items.filter(({ small }) => small);

@@ -90,7 +90,7 @@ export const sendOperation = <Reply extends SendAnswer>(
     try {
       // All were accepted before, so the quota must have room for all.
       if (granted < sends.length) throw refusal;
-      await deps.sends.repeat(sends);
+      await deps.sends.publishAgain(sends);
     } catch (error) {
       await refund();
       throw error;
