@@ -125,7 +125,7 @@ test.for(refusals)(
   "%s: a refused credential pauses that provider alone, and new settings send what waited",
   async ([platform, refusal]) => {
     project = await system.project(`Refused by ${platform}`, providers);
-    // A refusal is believed when a second push gets it, too.
+    // A refusal is confirmed when a second push gets it, too.
     await system.simulators.script([{ tokenPrefix: "ba", ...refusal, times: 2 }]);
     const [refused, ...others] = [
       await register(platform, { prefix: "ba" }),

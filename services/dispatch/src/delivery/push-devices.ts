@@ -90,7 +90,7 @@ export const pushDevices = async (
     pending.end();
   };
 
-  /** A refused credential is believed when a second push says the same; until then the device waits. */
+  /** A refusal of the credential is confirmed when a second push gets it, too; until then the device waits. */
   const onRefusal = (
     channel: Channel,
     permit: RoutePermit,
@@ -99,7 +99,7 @@ export const pushDevices = async (
   ) => {
     const providerReason = refusalText(outcome);
     const refusal = channel.onRefusal(permit, providerReason);
-    if (refusal.kind === "believed") {
+    if (refusal.kind === "confirmed") {
       if (refusal.since) refused = { channel, providerReason, since: refusal.since };
       return;
     }

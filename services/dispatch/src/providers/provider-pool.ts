@@ -251,17 +251,17 @@ const createChannel = (
     /** The push of this permit decides a doubt about the credential. */
     isSecond: (permit: RoutePermit): boolean => doubt?.isSecond(permit) === true,
     /**
-     * The provider refused the credential for a push. `"believed"`: as for the second in a row, so this process sends nothing more with it.
-     * `"doubted"`: the push waits. `isAttempt`: the provider has lately accepted what it had refused, so it may mean this push alone, which
+     * The provider refused the credential for a push. `"confirmed"`: as for the second in a row, so this process sends nothing more with it.
+     * `"unconfirmed"`: the push waits. `isAttempt`: the provider has lately accepted what it had refused, so it may mean this push alone, which
      * must not be tried for ever.
      */
     onRefusal: (permit: RoutePermit, reason: string) => {
-      if (refused) return { kind: "believed" } as const;
+      if (refused) return { kind: "confirmed" } as const;
       if (doubt?.isSecond(permit)) {
         const { since } = doubt;
         doubt = undefined;
         refused = true;
-        return { kind: "believed", since } as const;
+        return { kind: "confirmed", since } as const;
       }
       doubt ??= createCredentialDoubt({
         reason,
@@ -270,7 +270,7 @@ const createChannel = (
         renewToken: () => client.renewToken(doubt?.since ?? now()),
       });
       const until = new Date(doubt.blockedUntil() ?? now());
-      return { kind: "doubted", until, isAttempt: isContradicted() } as const;
+      return { kind: "unconfirmed", until, isAttempt: isContradicted() } as const;
     },
     /** The second push got another answer than a refusal of the credential; undefined: none. */
     onSecondAnswer: (outcome: Outcome | undefined) => {

@@ -226,10 +226,10 @@ describe("a refused credential", () => {
     const first = permit(one);
     const late = permit(one);
     expect(one.onRefusal(first, "InvalidProviderToken")).toEqual({
-      ...{ kind: "doubted", until: new Date(start + 5_000), isAttempt: false },
+      ...{ kind: "unconfirmed", until: new Date(start + 5_000), isAttempt: false },
     });
     // The answers to pushes that were in flight decide nothing.
-    expect(one.onRefusal(late, "InvalidProviderToken")).toMatchObject({ kind: "doubted" });
+    expect(one.onRefusal(late, "InvalidProviderToken")).toMatchObject({ kind: "unconfirmed" });
     expect([one.refused(), one.routes.anyBlocked(), one.routes.acquire("other", device)]).toEqual([
       false,
       true,
@@ -241,7 +241,7 @@ describe("a refused credential", () => {
     expect(renewed).toEqual([start]);
     expect(one.isSecond(second)).toBe(true);
     expect(one.routes.acquire("", device)).toBe(time + 1_000);
-    expect(one.onRefusal(second, "InvalidProviderToken")).toEqual({ kind: "believed", since: new Date(start) });
+    expect(one.onRefusal(second, "InvalidProviderToken")).toEqual({ kind: "confirmed", since: new Date(start) });
     expect(one.refused()).toBe(true);
   });
 
@@ -254,7 +254,7 @@ describe("a refused credential", () => {
       expect([one.refused(), one.routes.anyBlocked()]).toEqual([false, false]);
     }
     // What is refused again although others are accepted uses an attempt.
-    expect(one.onRefusal(permit(one), "InvalidProviderToken")).toMatchObject({ kind: "doubted", isAttempt: true });
+    expect(one.onRefusal(permit(one), "InvalidProviderToken")).toMatchObject({ kind: "unconfirmed", isAttempt: true });
   });
 
   test.each<Outcome | undefined>([
