@@ -92,7 +92,7 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
     const known = tasks.get(received.key);
     if (known !== undefined) {
       // The broker redelivered a message that is still being handled here: settle the newer delivery.
-      if (!known.settled) Object.assign(known, { received, heardAt: performance.now() });
+      if (!known.settled) Object.assign(known, { received, signalledAt: performance.now() });
       return;
     }
     if (limiter.stopping) {
@@ -103,7 +103,7 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
     const task: Task = {
       received,
       receivedAt,
-      heardAt: receivedAt,
+      signalledAt: receivedAt,
       parsed: handler.parse(received),
       settled: false,
       blocked: false,

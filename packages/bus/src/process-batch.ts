@@ -17,7 +17,7 @@ export type Task = {
   received: Received;
   readonly receivedAt: number;
   /** When the ack wait last started (`performance.now()`): at the delivery or at the last progress signal. */
-  heardAt: number;
+  signalledAt: number;
   readonly parsed: Parsed;
   settled: boolean;
   blocked: boolean;

@@ -15,7 +15,7 @@ type Line = Parameters<typeof createProgress>[0];
 /** A durable's messages, and the times in ms at which the broker received a signal for each. */
 const start = () => {
   const connection: Line = { connected: true, listeners: new Set() };
-  const tasks = new Map<string, { heardAt: number; settled: boolean; received: { working(): void } }>();
+  const tasks = new Map<string, { signalledAt: number; settled: boolean; received: { working(): void } }>();
   const begun = performance.now();
   const heard = new Map<string, number[]>();
   const progress = createProgress(connection, tasks);
@@ -28,7 +28,7 @@ const start = () => {
       const signals: number[] = [];
       heard.set(id, signals);
       const working = () => void signals.push(performance.now() - begun);
-      tasks.set(id, { received: { working }, settled: false, heardAt: performance.now() });
+      tasks.set(id, { received: { working }, settled: false, signalledAt: performance.now() });
     },
     settle: (id: string) => tasks.delete(id),
   };

@@ -91,7 +91,7 @@ export const toReceived = (msg: Msg): ReceivedMessage => {
   return new ReceivedMessage(msg, stream, Number(sequence), Number(deliveries), time);
 };
 
-type Signalled = { heardAt: number; readonly settled: boolean; readonly received: { working(): void } };
+type Signalled = { signalledAt: number; readonly settled: boolean; readonly received: { working(): void } };
 
 /**
  * Signals `working()` for every message in this process, running, waiting or blocked: after a third of the ack wait, and at once when the
@@ -107,9 +107,9 @@ export const createProgress = (
     if (!connection.connected) return;
     const now = performance.now();
     for (const task of tasks.values()) {
-      if (task.settled || now - task.heardAt < quietMs) continue;
+      if (task.settled || now - task.signalledAt < quietMs) continue;
       task.received.working();
-      task.heardAt = now;
+      task.signalledAt = now;
     }
   };
   const onConnection = (connected: boolean) => {

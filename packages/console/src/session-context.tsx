@@ -4,7 +4,7 @@ import { Center, Loader, Modal } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
 import { useProject } from "./api/clients.ts";
-import { isPassing, isUnreachable, unreachable } from "./api/problems.ts";
+import { isTransient, isUnreachable, unreachable } from "./api/problems.ts";
 import { connection, currentSession, signIn, signOut } from "./api/session.ts";
 import { FirstPage, SignInForm } from "./sign-in.tsx";
 
@@ -76,7 +76,7 @@ export const SessionGate = ({ children }: { readonly children: ReactNode }) => {
       begun ??= begin();
       begun.then(setState, (error: unknown) => {
         begun = undefined;
-        if (isPassing(error)) setTimeout(start, 2_000);
+        if (isTransient(error)) setTimeout(start, 2_000);
         if (isUnreachable(error)) setState({ note: unreachable });
         else setState({ note: signInCode && usedLink });
       });

@@ -2,13 +2,13 @@ import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { dockerEngine, removeComposeData } from "./servers/docker.ts";
 import { newPasswords } from "./servers/nats-users.ts";
-import { whoRuns } from "./start/data-folder.ts";
+import { runningPid } from "./start/data-folder.ts";
 
 /** `npm run reset`: deletes the data of `npm start`. Downloaded programs stay in the cache folder. */
 
 const root = join(import.meta.dirname, "../../..");
 const dataDir = resolve(process.env.HERALD_DATA_DIR ?? join(root, ".herald"));
-const pid = await whoRuns(dataDir);
+const pid = await runningPid(dataDir);
 if (pid !== undefined) {
   console.error(`Herald runs on ${dataDir}, as process ${pid}: stop it first`);
   process.exit(1);

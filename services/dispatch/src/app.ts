@@ -43,7 +43,7 @@ import { createMetrics } from "./metrics.ts";
 import { watchRules } from "./project-rules.ts";
 import { createConnectProvider } from "./providers/connect-provider.ts";
 import { createProviderPool } from "./providers/provider-pool.ts";
-import { listTroubles } from "./providers/provider-problems.ts";
+import { listProviderProblems } from "./providers/provider-problems.ts";
 import { isKnownPushService } from "./providers/webpush/client.ts";
 import { handleChangeRequests } from "./requests/change-notification.ts";
 import { handleDeliveryRequests, handleReplayRequests } from "./requests/deliveries.ts";
@@ -186,7 +186,7 @@ const assemble = (
     customEndpoints: config.HERALD_DISPATCH_CUSTOM_ENDPOINTS,
   };
 
-  const troubles = listTroubles({ credentials, now });
+  const problems = listProviderProblems({ credentials, now });
   const backlogs = listBacklogs({ sendGroups, metrics, now });
 
   return {
@@ -247,7 +247,7 @@ const assemble = (
       ];
       return [listeners, jobs, [{ stop: pool.close }, rules], [outbox]];
     },
-    status: async () => ({ ...(await troubles()), ...(await backlogs()) }),
+    status: async () => ({ ...(await problems()), ...(await backlogs()) }),
     /** Waiting work is not started any more. */
     closeGates: () => {
       for (const gate of [...gates.values(), sendGate, startGate]) gate.close();

@@ -202,7 +202,7 @@ export const answersTo = "_R_.>";
 export const askedOf = (service: BusService): string[] => (service === "gateway" ? [] : [`push.req.v1.${service}.>`]);
 
 /** The subjects of the streams that a service reads. */
-export const heardBy = (service: BusService): string[] =>
+export const readsOf = (service: BusService): string[] =>
   (grants[service].reads ?? []).flatMap((stream) => streams[stream].subjects);
 
 /** The parts of a long reply, and the later replies of a group, are requested one by one from the service that makes them. */
@@ -255,7 +255,7 @@ const restricted = (user: string, publish: readonly string[], subscribe: readonl
 };
 
 const serviceUser = (service: BusService): BusUser =>
-  restricted(`herald-${service}`, publishOf(service), [...askedOf(service), ...heardBy(service)]);
+  restricted(`herald-${service}`, publishOf(service), [...askedOf(service), ...readsOf(service)]);
 
 /** The user of an external consumer. It may only pull and settle the messages of one durable of the events, and receive the replies. */
 export const consumerUser = (user: string, durable: string): BusUser =>

@@ -7,7 +7,7 @@ import {
   busServices,
   busUsers,
   consumedStream,
-  heardBy,
+  readsOf,
 } from "./bus-users.ts";
 
 /** A user's password (or its bcrypt hash), or the variable of the server's environment that has it. */
@@ -87,7 +87,7 @@ const serviceExports = (): string[] => {
   const imports = busServices.flatMap((service) =>
     importedBy(busUsers[service]).map((subject) => ({ subject, account: busUsers[service].user })),
   );
-  const heard = busServices.flatMap((service) => heardBy(service).map((subject) => [subject, busUsers[service].user]));
+  const reads = busServices.flatMap((service) => readsOf(service).map((subject) => [subject, busUsers[service].user]));
   return [
     ...[...Map.groupBy(imports, ({ subject }) => subject)].map(([subject, importers]) =>
       exportOf(
@@ -95,7 +95,7 @@ const serviceExports = (): string[] => {
         importers.map(({ account }) => account),
       ),
     ),
-    ...heard.map(([subject, account]) => `{ stream: ${quoted(subject)}, accounts: [${quoted(account)}] }`),
+    ...reads.map(([subject, account]) => `{ stream: ${quoted(subject)}, accounts: [${quoted(account)}] }`),
   ];
 };
 
@@ -104,7 +104,7 @@ const accountLines = (name: string, user: BusUser, credential: BusCredential, se
   const asked = service === undefined ? [] : askedOf(service);
   const imports = [
     ...[shadow, ...importedBy(user)].map((subject) => importOf("service", subject)),
-    ...(service === undefined ? [] : heardBy(service)).map((subject) => importOf("stream", subject)),
+    ...(service === undefined ? [] : readsOf(service)).map((subject) => importOf("stream", subject)),
   ];
   const exports = asked.map((subject) => exportOf(subject, [heraldAccount]));
   return block(

@@ -42,14 +42,14 @@ export const namedSentences = (error: unknown, marked: readonly string[]): reado
 export const isSignedOut = (error: unknown): boolean => error instanceof HeraldError && error.status === 401;
 
 /** Whether a retry may succeed: no answer, 429 and 5xx. Other errors would only repeat. */
-export const isPassing = (error: unknown): boolean =>
+export const isTransient = (error: unknown): boolean =>
   !(error instanceof HeraldError) || error.status === undefined || error.status === 429 || error.status >= 500;
 
 const retryMs = 3_000;
 
 /** Milliseconds until a page retries, at least Herald's Retry-After; false if a retry would fail again. */
 export const retryAfterMs = (error: unknown): number | false =>
-  isPassing(error) && Math.max(retryMs, (error instanceof HeraldError ? (error.retryAfter ?? 0) : 0) * 1_000);
+  isTransient(error) && Math.max(retryMs, (error instanceof HeraldError ? (error.retryAfter ?? 0) : 0) * 1_000);
 
 /** The sentences about one field of a form, by its JSON pointer. */
 export const problemsOf = (error: unknown, pointer: string): string | undefined => {

@@ -111,21 +111,21 @@ export const DeleteProvider = defineRequest("dispatch.providers.delete", provide
 export const TestProvider = defineRequest("dispatch.providers.test", { ...provider, push: TestPush }, TestedPush);
 
 /** A Web Push key without its number of devices, which only registry knows. */
-const HeldVapidKey = VapidKey.omit({ devices: true });
+const StoredVapidKey = VapidKey.omit({ devices: true });
 const vapidKey = { ...project, keyId: VapidKeyId };
 
 /** `unnamed`: the key that signs for subscriptions without a key id, or with a key that Herald never had. */
 export const ListVapidKeys = defineRequest(
   "dispatch.vapid-keys.list",
   project,
-  z.object({ keys: z.array(HeldVapidKey), retired: z.array(VapidKeyId), unnamed: VapidKeyId }),
+  z.object({ keys: z.array(StoredVapidKey), retired: z.array(VapidKeyId), unnamed: VapidKeyId }),
 );
 /** Stages the next key: the given pair or a new one. Without a pair, returns a key that is already staged. */
 export const StageVapidKey = defineRequest(
   "dispatch.vapid-keys.stage",
   { ...project, pair: VapidKeyPair.optional() },
-  z.object({ key: HeldVapidKey, created: z.boolean() }),
+  z.object({ key: StoredVapidKey, created: z.boolean() }),
 );
-export const PromoteVapidKey = defineRequest("dispatch.vapid-keys.promote", vapidKey, HeldVapidKey);
+export const PromoteVapidKey = defineRequest("dispatch.vapid-keys.promote", vapidKey, StoredVapidKey);
 /** Deletes the private key. The caller must check that no subscription uses it, unless its request forces the deletion. */
 export const RetireVapidKey = defineRequest("dispatch.vapid-keys.retire", vapidKey, z.object({}));

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type LocalFile, localFile, takeRunLock, whoRuns } from "./data-folder.ts";
+import { type LocalFile, localFile, runningPid, takeRunLock } from "./data-folder.ts";
 
 let dataDir: string;
 beforeEach(async () => {
@@ -13,14 +13,14 @@ beforeEach(async () => {
 afterEach(() => rm(dataDir, { recursive: true, force: true }));
 
 test("one start holds a data folder until its stop", async () => {
-  expect(await whoRuns(dataDir)).toBeUndefined();
+  expect(await runningPid(dataDir)).toBeUndefined();
   const listeners = process.listenerCount("exit");
   const { wasKilled, release } = await takeRunLock(dataDir);
   expect(wasKilled).toBe(false);
-  expect(await whoRuns(dataDir)).toBe(process.pid);
+  expect(await runningPid(dataDir)).toBe(process.pid);
   await expect(takeRunLock(dataDir)).rejects.toThrow(`Herald runs on ${dataDir} already, as process ${process.pid}`);
   release();
-  expect(await whoRuns(dataDir)).toBeUndefined();
+  expect(await runningPid(dataDir)).toBeUndefined();
   expect(process.listenerCount("exit")).toBe(listeners);
 });
 
@@ -28,7 +28,7 @@ test("the lock of a killed start is taken over", async () => {
   const child = spawn("true");
   await once(child, "exit");
   await writeFile(join(dataDir, "start.pid"), String(child.pid));
-  expect(await whoRuns(dataDir)).toBeUndefined();
+  expect(await runningPid(dataDir)).toBeUndefined();
   expect(await takeRunLock(dataDir)).toMatchObject({ wasKilled: true });
   expect(await readFile(join(dataDir, "start.pid"), "utf8")).toBe(String(process.pid));
 });

@@ -8,7 +8,7 @@ import type { DemoProject, SimulatorAddresses } from "./demo-project.ts";
 const lockFile = (dataDir: string) => join(dataDir, "start.pid");
 
 /** The process that runs on this data folder, if any. */
-export async function whoRuns(dataDir: string): Promise<number | undefined> {
+export async function runningPid(dataDir: string): Promise<number | undefined> {
   const pid = Number(await readFile(lockFile(dataDir), "utf8").catch(() => ""));
   return pid > 0 && isAlive(pid) ? pid : undefined;
 }
@@ -22,7 +22,7 @@ export async function takeRunLock(dataDir: string): Promise<{ wasKilled: boolean
   try {
     await take();
   } catch {
-    const pid = await whoRuns(dataDir);
+    const pid = await runningPid(dataDir);
     if (pid !== undefined) {
       throw new Error(
         `Herald runs on ${dataDir} already, as process ${pid} (if that is another program, remove ${file})`,

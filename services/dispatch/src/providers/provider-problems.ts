@@ -108,7 +108,7 @@ export const unproven = (providerReason: string): RouteProblem => ({
 const maxShown = 100;
 
 /** Lists the providers of all projects that need attention. */
-export const listTroubles =
+export const listProviderProblems =
   ({ credentials, now }: { credentials: Pick<CredentialStore, "troubled">; now: () => Date }) =>
   async (): Promise<Required<Pick<StatusReport, "providers">>> => {
     const at = now();

@@ -14,7 +14,7 @@ import {
 import { HeraldError, parseBody } from "@herald/kit";
 import { type CompiledText, encodeTexts, mapTexts, mergeLayers, type PersonalShown, type Texts } from "@herald/payload";
 import { oversizedText } from "@herald/payload/liquid-parser";
-import { standIn } from "./stand-in.ts";
+import { placeholder } from "./placeholder.ts";
 import { at, type Compiled, compileLayers, defaultLocale, type Rendering, valuesOf } from "./templates.ts";
 
 /** What a send becomes: its content, and what dispatch needs to render its texts for each device. */
@@ -134,7 +134,7 @@ export const renderLater = (
   const oversized = oversizedText(texts, compiled);
   if (oversized) throw new HeraldError("validation-failed", `${at(name, ...oversized.path)}: ${oversized.message}`);
   const likely = mapTexts<CompiledText, string, Texts<CompiledText>>(texts, (text, place) =>
-    typeof text === "string" ? text : standIn(place),
+    typeof text === "string" ? text : placeholder(place),
   );
   const checked: Omit<NotificationContent, "targets"> = parseBody(
     RenderedContent,

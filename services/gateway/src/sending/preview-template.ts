@@ -11,8 +11,8 @@ import { HeraldError, parseBody } from "@herald/kit";
 import { mapTexts, weighPayloads } from "@herald/payload";
 import { deviceValues, localeOf, placeholderValues } from "@herald/rules";
 import { sendCommand } from "./accept-notification.ts";
+import { placeholder } from "./placeholder.ts";
 import { renderSamples } from "./render-samples.ts";
-import { standIn } from "./stand-in.ts";
 import { compileNotification, compileTemplate, renderNotification } from "./templates.ts";
 
 const compile = (content: TemplateContent, name: string) => {
@@ -28,7 +28,7 @@ const compile = (content: TemplateContent, name: string) => {
 /** Throws validation-failed for a template that no send could use. */
 export const checkTemplate = (content: TemplateContent): void => {
   const compiled = compile(content, "template");
-  const likely = mapTexts(compiled.content, (text, place) => (typeof text === "string" ? text : standIn(place)));
+  const likely = mapTexts(compiled.content, (text, place) => (typeof text === "string" ? text : placeholder(place)));
   parseBody(RenderedContent, likely, { prefix: "template" });
 };
 

@@ -2,7 +2,7 @@ import { type Bus, openBucket, reportStatus, type StatusReportOptions } from "@h
 import { buckets, ServiceName, type ServiceStatus, StatusReport, type SystemStatus } from "@herald/contracts";
 
 /** A report, and the time when it arrived. */
-export type Heard = { readonly report: StatusReport; readonly at: Date };
+export type ReceivedReport = { readonly report: StatusReport; readonly at: Date };
 
 /** A process reports every five seconds. After three missed reports it counts as not answering. */
 const silentMs = 20_000;
@@ -13,7 +13,7 @@ export const shownMs = buckets.push_status.ttlMs;
 
 type Replica = ServiceStatus["replicas"][number];
 
-const replicaOf = ({ report, at }: Heard, now: Date): Replica => {
+const replicaOf = ({ report, at }: ReceivedReport, now: Date): Replica => {
   const { instance, version, startedAt, failing, keys, proxy, brokerMs, databaseMs } = report;
   const silent = now.getTime() - at.getTime() > silentMs;
   return {
@@ -30,8 +30,8 @@ const replicaOf = ({ report, at }: Heard, now: Date): Replica => {
   };
 };
 
-const serviceOf = (name: ServiceName, heard: readonly Heard[], now: Date): ServiceStatus => {
-  const replicas = heard
+const serviceOf = (name: ServiceName, reports: readonly ReceivedReport[], now: Date): ServiceStatus => {
+  const replicas = reports
     .filter(({ report }) => report.service === name)
     .map((one) => replicaOf(one, now))
     .toSorted((one, other) => (one.instance < other.instance ? -1 : 1));
@@ -47,8 +47,8 @@ const latest = <Row extends { readonly name: string; readonly measured_at: strin
 };
 
 /** The state of the whole system, from the last reports of its processes. */
-export const systemStatus = (heard: readonly Heard[], broker: true | string, now: Date): SystemStatus => {
-  const shown = heard.filter(({ at }) => now.getTime() - at.getTime() < shownMs);
+export const systemStatus = (reports: readonly ReceivedReport[], broker: true | string, now: Date): SystemStatus => {
+  const shown = reports.filter(({ at }) => now.getTime() - at.getTime() < shownMs);
   const newest = shown.toSorted((one, other) => other.at.getTime() - one.at.getTime());
   const streams = latest(shown.flatMap(({ report }) => report.streams));
   return {
@@ -72,18 +72,18 @@ type Deps = Pick<StatusReportOptions, "failing" | "keys" | "proxy"> & {
 export type StatusDirectory = ReturnType<typeof createStatusDirectory>;
 
 export const createStatusDirectory = ({ failing, keys, proxy, broker, now }: Deps) => {
-  const heard = new Map<string, Heard>();
+  const reports = new Map<string, ReceivedReport>();
   let complete = false;
   let counted = { gateways: 1, until: 0 };
   let parts: { stop(): Promise<void> }[] = [];
   return {
     /** From memory: never slow, even if other parts are unavailable. */
-    read: () => systemStatus([...heard.values()], broker(), now()),
+    read: () => systemStatus([...reports.values()], broker(), now()),
     /** The number of gateways that report, this one included; undefined while that is unknown. */
     gateways: (): number | undefined => {
       if (!complete || broker() !== true) return undefined;
       if (performance.now() < counted.until) return counted.gateways;
-      const live = [...heard.values()].filter(
+      const live = [...reports.values()].filter(
         ({ report, at }) => report.service === "gateway" && now().getTime() - at.getTime() <= silentMs,
       );
       counted = { gateways: Math.max(1, live.length), until: performance.now() + countMs };
@@ -94,13 +94,13 @@ export const createStatusDirectory = ({ failing, keys, proxy, broker, now }: Dep
       complete = false;
       const watching = openBucket(bus, "push_status", StatusReport).watch(
         ({ key, value: report }) => {
-          if (report === undefined) heard.delete(key);
+          if (report === undefined) reports.delete(key);
           else {
             // A report from before the start carries its own time, by a clock that may differ.
             const at = complete ? now() : new Date(Math.min(now().getTime(), Date.parse(report.at)));
-            heard.set(key, { report, at });
+            reports.set(key, { report, at });
           }
-          for (const [old, { at }] of heard) if (now().getTime() - at.getTime() > shownMs) heard.delete(old);
+          for (const [old, { at }] of reports) if (now().getTime() - at.getTime() > shownMs) reports.delete(old);
         },
         () => {
           complete = true;

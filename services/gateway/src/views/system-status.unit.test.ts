@@ -1,15 +1,15 @@
 import type { StatusReport } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { type Heard, systemStatus } from "./system-status.ts";
+import { type ReceivedReport, systemStatus } from "./system-status.ts";
 
 const now = new Date("2030-01-01T12:00:00.000Z");
 const ago = (seconds: number) => new Date(now.getTime() - seconds * 1_000);
 
-const heard = (
+const received = (
   service: StatusReport["service"],
   seconds: number,
   { instance = "host-1", ...rest }: Partial<StatusReport> = {},
-): Heard => ({
+): ReceivedReport => ({
   at: ago(seconds),
   report: {
     service,
@@ -25,7 +25,7 @@ const heard = (
 });
 const failing = [{ check: "database", since: ago(30).toISOString(), reason: "the database is unavailable" }];
 
-const statesOf = (all: readonly Heard[]) =>
+const statesOf = (all: readonly ReceivedReport[]) =>
   Object.fromEntries(
     systemStatus(all, true, now).services.map(({ name, state, replicas }) => [
       name,
@@ -46,11 +46,11 @@ describe("the services", () => {
   test("are as good as their best replica, and each replica is listed by itself", () => {
     expect(
       statesOf([
-        heard("gateway", 1),
-        heard("registry", 1, { instance: "a" }),
-        heard("registry", 25, { instance: "b" }),
-        heard("dispatch", 1, { failing }),
-        heard("analytics", 21),
+        received("gateway", 1),
+        received("registry", 1, { instance: "a" }),
+        received("registry", 25, { instance: "b" }),
+        received("dispatch", 1, { failing }),
+        received("analytics", 21),
       ]),
     ).toEqual({
       gateway: ["ready", "ready"],
@@ -61,7 +61,7 @@ describe("the services", () => {
   });
 
   test("say why they are not ready, and are forgotten ten minutes after their last report", () => {
-    const { services } = systemStatus([heard("dispatch", 1, { failing }), heard("registry", 601)], true, now);
+    const { services } = systemStatus([received("dispatch", 1, { failing }), received("registry", 601)], true, now);
     expect(services.find(({ name }) => name === "dispatch")?.replicas[0]).toMatchObject({ version: "1.2.3", failing });
     expect(services.find(({ name }) => name === "registry")?.replicas).toEqual([]);
   });
@@ -83,8 +83,8 @@ test("each stream and durable is there once, as it was measured last; dead lette
   });
   const status = systemStatus(
     [
-      heard("dispatch", 1, { instance: "a", streams: [stream(7, 2)], durables: [durable(5, 2)] }),
-      heard("dispatch", 1, { instance: "b", streams: [stream(6, 9)], durables: [durable(4, 9)] }),
+      received("dispatch", 1, { instance: "a", streams: [stream(7, 2)], durables: [durable(5, 2)] }),
+      received("dispatch", 1, { instance: "b", streams: [stream(6, 9)], durables: [durable(4, 9)] }),
     ],
     true,
     now,
@@ -102,9 +102,9 @@ test("backlogs are those of dispatch's newest report", () => {
     since: ago(60).toISOString(),
   });
   const reports = [
-    heard("dispatch", 5, { instance: "a", backlogs: [backlog(7)] }),
-    heard("dispatch", 1, { instance: "b", backlogs: [backlog(9)] }),
-    heard("registry", 0),
+    received("dispatch", 5, { instance: "a", backlogs: [backlog(7)] }),
+    received("dispatch", 1, { instance: "b", backlogs: [backlog(9)] }),
+    received("registry", 0),
   ];
   expect(systemStatus(reports, true, now).backlogs).toEqual([backlog(9)]);
   expect(systemStatus([], true, now).backlogs).toEqual([]);

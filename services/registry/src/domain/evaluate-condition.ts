@@ -102,15 +102,15 @@ const wasSeen = ({ operator, than }: SeenComparison, { lastSeenAt, now }: Subjec
   lastSeenAt !== undefined && isInOrder[operator](lastSeenAt - ("at" in than ? than.at : now - than.agoMs));
 
 /** Whether a device matches a condition. */
-export const fulfils = (condition: Condition, subject: Subject): boolean => {
+export const evaluateCondition = (condition: Condition, subject: Subject): boolean => {
   const actual = (field: ConditionField) => ("path" in field ? subject.value(field.of, field.path) : subject[field.of]);
   switch (condition.kind) {
     case "or":
-      return condition.parts.some((part) => fulfils(part, subject));
+      return condition.parts.some((part) => evaluateCondition(part, subject));
     case "and":
-      return condition.parts.every((part) => fulfils(part, subject));
+      return condition.parts.every((part) => evaluateCondition(part, subject));
     case "not":
-      return !fulfils(condition.part, subject);
+      return !evaluateCondition(condition.part, subject);
     case "topic":
       return subject.inTopic(condition.name);
     case "compare":

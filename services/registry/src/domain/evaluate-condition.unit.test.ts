@@ -1,7 +1,7 @@
 import { type Condition, clausesOf, type Literal, parseCondition } from "@herald/contracts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { candidateClauses, fulfils, type Subject } from "./evaluate-condition.ts";
+import { candidateClauses, evaluateCondition, type Subject } from "./evaluate-condition.ts";
 
 const parsed = (source: string): Condition => {
   const result = parseCondition(source);
@@ -102,7 +102,7 @@ describe("a condition", () => {
     ["!(metadata.none < 5)", true],
     ["metadata.plan == 'it\\'s'", false],
   ])("%s is %s", (source, truth) => {
-    expect(fulfils(parsed(source), device)).toBe(truth);
+    expect(evaluateCondition(parsed(source), device)).toBe(truth);
   });
 
   test.each([
@@ -134,7 +134,7 @@ describe("a condition", () => {
   test("accepted by an older gateway is parsed, however many clauses it has", () => {
     const names = Array.from({ length: 10_000 }, (_, index) => `t${index}`);
     const condition = parsed(names.map((name) => `'${name}' in topics`).join(" || "));
-    expect(fulfils(condition, subject({ topics: ["t9999"] }))).toBe(true);
+    expect(evaluateCondition(condition, subject({ topics: ["t9999"] }))).toBe(true);
     expect(clausesOf(condition)).toBe(10_000);
   });
 
@@ -190,11 +190,11 @@ describe("the time when a device was last seen", () => {
     ["last_seen_at > '2030-01-30T09:00:00Z'", day, false],
     ["!(last_seen_at > '-1d') && 'a' in topics", 2 * day, true],
   ])("%s of one %i ms ago is %s", (source, ago, truth) => {
-    expect(fulfils(parsed(source), subject({ topics: ["a"], lastSeenAt: now - ago }))).toBe(truth);
+    expect(evaluateCondition(parsed(source), subject({ topics: ["a"], lastSeenAt: now - ago }))).toBe(truth);
   });
 
   test.each(["last_seen_at > '-30d'", "last_seen_at < '-30d'"])("%s is false of a device without one", (source) => {
-    expect(fulfils(parsed(source), subject({}))).toBe(false);
+    expect(evaluateCondition(parsed(source), subject({}))).toBe(false);
   });
 
   test.each([
@@ -220,7 +220,7 @@ describe("whether a field exists", () => {
     ["!exists(metadata.trial) && exists(metadata.plan)", true],
   ])("%s is %s", (source, truth) => {
     const device = subject({ metadata: { plan: "pro" }, identifiers: { "os.name": "iOS" } });
-    expect(fulfils(parsed(source), device)).toBe(truth);
+    expect(evaluateCondition(parsed(source), device)).toBe(truth);
   });
 
   test.each([
@@ -286,7 +286,7 @@ describe("candidates", () => {
       fc.property(condition, fc.subarray([...names]), fc.option(fc.nat(2), { nil: undefined }), (one, topics, x) => {
         const device = subject({ topics, ...(x === undefined ? {} : { metadata: { x } }) });
         const clauses = candidateClauses(one);
-        fc.pre(clauses !== undefined && fulfils(one, device));
+        fc.pre(clauses !== undefined && evaluateCondition(one, device));
         const covered = clauses?.some((clause) =>
           clause.kind === "topic" ? topics.includes(clause.name as "a") : String(x) === clause.value,
         );

@@ -1,6 +1,6 @@
 import type { AppData, DeviceId, Platform, Target } from "@herald/contracts";
 import { type DeviceLookup, keyOf } from "./audience.ts";
-import { fulfils } from "./evaluate-condition.ts";
+import { evaluateCondition } from "./evaluate-condition.ts";
 import { literal, scalarText, topicFacet } from "./facets.ts";
 
 /** The fields that targets match. Metadata and identifiers are needed only for conditions and for values too long for a facet. */
@@ -35,7 +35,7 @@ export const matches = (target: Target, device: Candidate, now = Date.now()): bo
   if (target.kind === "all") return true;
   if (target.kind === "token") return device.token === target.token;
   if (target.kind === "condition")
-    return fulfils(target.condition, {
+    return evaluateCondition(target.condition, {
       platform: device.platform,
       app: device.app,
       inTopic: (name) => device.facets.has(topicFacet(name)),
