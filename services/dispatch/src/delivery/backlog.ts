@@ -9,7 +9,7 @@ import type { createSendAsLarge, DeliverSend } from "./deliver-sends.ts";
 import { batchByProject, sweepProjects } from "./expand.ts";
 import type { RecoverLostWork } from "./recover-lost-work.ts";
 
-type BacklogDeps = Deps & {
+type BacklogDeps = Pick<Deps, "bus" | "log" | "notifications" | "sendGroups"> & {
   readonly deliverSend: DeliverSend;
   readonly sendAsLarge: ReturnType<typeof createSendAsLarge>;
   readonly release: RecoverLostWork["release"];
@@ -170,6 +170,8 @@ export const listBacklogs =
 
 const sweepEveryMs = 2_000;
 
+type SweepBacklogsDeps = Pick<Deps, "log" | "sendGroups"> & { readonly backlog: Backlog };
+
 /** Ensures at intervals that every project with a backlog has a drain message, because that may be lost. */
-export const sweepBacklogs = ({ sendGroups, backlog, log }: Deps & { readonly backlog: Backlog }): PeriodicTask =>
+export const sweepBacklogs = ({ sendGroups, backlog, log }: SweepBacklogsDeps): PeriodicTask =>
   sweepProjects("continue backlogs", sweepEveryMs, sendGroups.projectAfter, backlog.ensureDrain, log);

@@ -138,7 +138,7 @@ const coarseClock = (now: () => Date) => {
 /** For which message a send is delivered. `again`: an earlier delivery of the message may have begun it. */
 export type ForMessage = { readonly claim: Claim; readonly signal: AbortSignal; readonly again: boolean };
 
-type DeliverSendDeps = Deps & {
+type DeliverSendDeps = Pick<Deps, "notifications" | "now" | "sends"> & {
   readonly evaluator: RuleEvaluator;
   readonly resolve: ReturnType<typeof createResolveSend>;
   readonly sendAsLarge: ReturnType<typeof createSendAsLarge>;

@@ -104,11 +104,13 @@ export const sweepProjects = (
 const maxRunning = 32;
 const sweepEveryMs = 30_000;
 
+type ExpandQueuedDeps = Pick<Deps, "expansions" | "notifications" | "now"> & { readonly expand: Expand };
+
 /**
  * Commands the expansion of a project's queued notifications, oldest first, up to {@link maxRunning} at a time. Repeatable. `added`: a
  * notification that was just queued; if it can start at once, it is not read from the database.
  */
-export const createExpandQueued = ({ expansions, notifications, expand, now }: Deps & { readonly expand: Expand }) => {
+export const createExpandQueued = ({ expansions, notifications, expand, now }: ExpandQueuedDeps) => {
   const command = async (projectId: ProjectId, id: NotificationId): Promise<NotificationRecord | undefined> => {
     const document = await notifications.get(projectId, id);
     if (!document || document.end || (document.waves ? document.step !== "accepted" : document.expanded))
@@ -151,5 +153,5 @@ export const sweepExpansions = ({
   expansions,
   expandQueued,
   log,
-}: Deps & { readonly expandQueued: ReturnType<typeof createExpandQueued> }): PeriodicTask =>
+}: Pick<Deps, "expansions" | "log"> & { readonly expandQueued: ReturnType<typeof createExpandQueued> }): PeriodicTask =>
   sweepProjects("continue queued expansions", sweepEveryMs, expansions.projectAfter, (id) => expandQueued(id), log);

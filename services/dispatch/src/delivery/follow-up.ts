@@ -34,7 +34,10 @@ export const createDueMessages = (bus: Bus) => ({
 
 export type DueMessages = ReturnType<typeof createDueMessages>;
 
-type FollowUpDeps = Deps & { readonly finisher: Finisher; readonly dueMessages: DueMessages };
+export type FollowUpDeps = Pick<Deps, "credentials" | "deliveries" | "now" | "pool"> & {
+  readonly finisher: Finisher;
+  readonly dueMessages: DueMessages;
+};
 
 export const createFollowUp = ({ deliveries, credentials, pool, finisher, dueMessages, now }: FollowUpDeps) => {
   const plan = async (
@@ -71,7 +74,9 @@ const fewBatches = 16;
 /** After a lost expansion, batches that registry published earlier may still be in the queue for this long. */
 const lostExpansionMs = 60_000;
 
-export const createFinisher = ({ notifications, recipients, ledger, outbox, now }: Deps) => {
+type FinisherDeps = Pick<Deps, "ledger" | "notifications" | "now" | "outbox" | "recipients">;
+
+export const createFinisher = ({ notifications, recipients, ledger, outbox, now }: FinisherDeps) => {
   /** The final counts. Undefined while a device has no final state. */
   const finalSums = async ({ projectId, _id, expanded, waves, step }: NotificationState) => {
     if (!expanded || (waves && step !== "delivering")) return undefined;

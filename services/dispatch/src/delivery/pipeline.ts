@@ -12,18 +12,17 @@ import { nextTrialAt } from "../domain/trials.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import { canRebuildEvents } from "../stores/delivery-store.ts";
 import type { ActivitySends } from "./activity-sends.ts";
-import { createFollowUp, type DueMessages, type Finisher } from "./follow-up.ts";
-import { type CachedNotification, expiryOf, type NotificationCache } from "./notification-cache.ts";
-import { type Pushed, pushDevices } from "./push-devices.ts";
+import { createFollowUp, type FollowUpDeps } from "./follow-up.ts";
+import { type CachedNotification, expiryOf } from "./notification-cache.ts";
+import { type PushDeps, type Pushed, pushDevices } from "./push-devices.ts";
 
-export type PipelineDeps = Deps & {
-  /** Starts rows that were just made due. */
-  readonly sweepDue: () => Promise<void>;
-  readonly cache: NotificationCache;
-  readonly finisher: Finisher;
-  readonly dueMessages: DueMessages;
-  readonly activities: ActivitySends;
-};
+export type PipelineDeps = PushDeps &
+  FollowUpDeps &
+  Pick<Deps, "isRestored" | "log" | "metrics" | "outbox" | "publish" | "random"> & {
+    /** Starts rows that were just made due. */
+    readonly sweepDue: () => Promise<void>;
+    readonly activities: ActivitySends;
+  };
 
 /** For outcomes of pushes: losing them would repeat the pushes, so unexpected errors are retried, too. */
 export const outcomeRetries = { otherAttempts: 10 } as const;

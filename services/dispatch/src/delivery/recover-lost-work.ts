@@ -78,7 +78,10 @@ const isSmall = ({ at, lost }: Expanded): boolean => at === undefined && lost ==
 /** Longer than a provider's timeout: a process whose message is gone still writes the outcomes of pushes in flight. */
 const lostAfterMs = 45_000;
 
-type RecoverDeps = Deps & {
+type RecoverDeps = Pick<
+  Deps,
+  "bus" | "deliveries" | "expansions" | "ledger" | "log" | "notifications" | "now" | "publish" | "sends"
+> & {
   readonly pipeline: Pipeline;
   readonly expand: Expand;
   readonly dueMessages: DueMessages;

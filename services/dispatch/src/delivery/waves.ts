@@ -17,7 +17,10 @@ import type { DueMessages, Finisher } from "./follow-up.ts";
 const zonesOf = async (bus: Bus, { projectId, content }: Pick<SendV1, "projectId" | "content">): Promise<string[]> =>
   (await sendRequest(bus, ListZones, { projectId, ...audienceOfContent(content) })).zones;
 
-type WaveDeps = Deps & { readonly finisher: Finisher; readonly dueMessages: DueMessages };
+type WaveDeps = Pick<Deps, "bus" | "notifications" | "now"> & {
+  readonly finisher: Finisher;
+  readonly dueMessages: DueMessages;
+};
 
 /** Notifications that are sent in waves: several expansions in turn, each at its time. */
 export const createWaves = ({ bus, notifications, finisher, dueMessages, now }: WaveDeps) => {

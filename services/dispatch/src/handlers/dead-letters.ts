@@ -14,14 +14,18 @@ import {
 } from "@herald/contracts";
 import type { z } from "zod";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
+import type { Deps } from "../deps.ts";
 import { rootBatchId } from "../domain/batch.ts";
 import { claimOf, rootOf } from "../stores/delivery-document.ts";
+
+type DeadLetterDeps = Pick<Deps, "deliveries" | "notifications" | "now" | "recipients" | "sends"> &
+  Pick<DeliveryDeps, "expandQueued" | "finisher" | "pipeline" | "sendAsLarge" | "waves">;
 
 /**
  * Gives the devices of a dead-lettered message their final state: failed with `internal`.
  * A message that does not parse names no device, so it stays in the dead letters for an operator.
  */
-export const handleDeadLetters = (deps: DeliveryDeps) => {
+export const handleDeadLetters = (deps: DeadLetterDeps) => {
   const { notifications, recipients, deliveries, pipeline, finisher, expandQueued, sendAsLarge, waves, now } = deps;
 
   /** Sends nothing, but expands the notification, so that every device it targets is counted. */

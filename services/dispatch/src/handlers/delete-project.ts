@@ -18,7 +18,10 @@ export const deleteProject = ({
   sendGroups,
   records,
   now,
-}: Deps & { records: ProviderRecords }) =>
+}: Pick<
+  Deps,
+  "caps" | "credentials" | "deliveries" | "erasures" | "notifications" | "now" | "recipients" | "sendGroups"
+> & { records: ProviderRecords }) =>
   defineHandler({
     durable: "dispatch-delete-project", // renaming a durable replays its stream
     message: ProjectDeletedV1,

@@ -37,13 +37,15 @@ export const deliverDurables = [
 /** If a batch for single users waited longer in its queue, dispatch asks registry again who uses its devices. */
 const ownersMaxAgeMs = 2_000;
 
+type BatchDeps = Pick<DeliveryDeps, "cache" | "checkWaiting" | "deliveries" | "evaluator" | "now" | "pipeline">;
+
 /** Delivers a batch of devices: ledger row, pushes, outcomes, ack, in this order. */
 export const deliverBatch = ({
   durable,
   concurrency,
   gate,
   ...deps
-}: DeliveryDeps & {
+}: BatchDeps & {
   durable: (typeof deliverDurables)[number];
   /** Batches in memory. The gate limits how many of them are sent at a time, in total and by project. */
   concurrency: number;
@@ -83,11 +85,12 @@ export const deliverBatch = ({
   });
 };
 
-type DueDeps = DeliveryDeps & {
-  gateOf: (lane: Lane, queue: Platform) => FairGate;
-  /** Batches in memory, of all lanes and platforms. */
-  concurrency: number;
-};
+type DueDeps = BatchDeps &
+  Pick<DeliveryDeps, "dueMessages" | "expandQueued" | "notifications" | "pool" | "waves"> & {
+    gateOf: (lane: Lane, queue: Platform) => FairGate;
+    /** Batches in memory, of all lanes and platforms. */
+    concurrency: number;
+  };
 
 /** Delivers a waiting batch, or starts a scheduled notification, when it is due. */
 export const deliverDue = (deps: DueDeps) => {

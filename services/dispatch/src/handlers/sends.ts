@@ -14,6 +14,7 @@ import type { FairGate } from "@herald/kit";
 import type { Backlog } from "../delivery/backlog.ts";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import type { DeliverSends, SendMessage } from "../delivery/deliver-sends.ts";
+import type { Deps } from "../deps.ts";
 import { claimOf } from "../stores/delivery-document.ts";
 
 /** Stores an accepted notification. Its expansion starts at its project's turn, or at its `send_at`. */
@@ -21,12 +22,13 @@ export const startNotification = ({
   gate,
   concurrency,
   ...deps
-}: DeliveryDeps & {
-  /** Limits how many notifications are started at a time, fairly by project. */
-  gate: FairGate;
-  /** Notifications in memory, which wait at the gate. High, so that many of one project do not delay those of others. */
-  concurrency: number;
-}) => {
+}: Pick<Deps, "notifications" | "now" | "outbox" | "recipients"> &
+  Pick<DeliveryDeps, "cache" | "dueMessages" | "expandQueued" | "waves"> & {
+    /** Limits how many notifications are started at a time, fairly by project. */
+    gate: FairGate;
+    /** Notifications in memory, which wait at the gate. High, so that many of one project do not delay those of others. */
+    concurrency: number;
+  }) => {
   const { notifications, recipients, cache, expandQueued, dueMessages, outbox, waves, now } = deps;
   const start = async (data: SendV1): Promise<void> => {
     const inserted = await notifications.insert(data, now(), await waves.planOf(data));
@@ -56,8 +58,10 @@ export const startNotification = ({
   });
 };
 
+type CompleteDeps = Pick<DeliveryDeps, "cache" | "expandQueued" | "finisher" | "notifications" | "now" | "waves">;
+
 /** Registry has partitioned every batch: from now on, the end of the notification can be detected. */
-export const completeExpansion = ({ notifications, cache, finisher, expandQueued, waves, now }: DeliveryDeps) =>
+export const completeExpansion = ({ notifications, cache, finisher, expandQueued, waves, now }: CompleteDeps) =>
   defineHandler({
     durable: "dispatch-complete-expansion", // renaming a durable replays its stream
     message: ExpandedV1,

@@ -7,7 +7,7 @@ import type { Deps } from "../deps.ts";
 import { capDays } from "../stores/cap-store.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
 
-type SweepDeps = Deps & {
+type SweepDeps = Pick<Deps, "deliveries" | "log" | "notifications" | "now"> & {
   readonly pipeline: Pipeline;
   readonly finisher: Finisher;
   readonly recover: RecoverLostWork["recover"];

@@ -144,9 +144,11 @@ export type ProviderPool = ReturnType<typeof createProviderPool>;
 type Of = Pick<CredentialDocument, "projectId" | "provider">;
 type Version = Pick<CredentialDocument, "projectId" | "provider" | "version">;
 
+type ChannelDeps = Pick<PoolDeps, "credentials" | "inFlight" | "log" | "metrics" | "now" | "unproven">;
+
 /** One version of a project's settings for a provider, ready to send with. */
 const createChannel = (
-  { inFlight, unproven: unprovenInFlight, credentials, metrics, now, log }: PoolDeps,
+  { inFlight, unproven: unprovenInFlight, credentials, metrics, now, log }: ChannelDeps,
   document: CredentialDocument,
   client: ProviderClient,
 ) => {

@@ -42,7 +42,10 @@ const requireWaiting = ({ _id, step, status, end, expanded }: NotificationState)
     throw new HeraldError("notification-started", `${_id} is being sent; cancel the rest and send another`);
 };
 
-type ChangeDeps = DeliveryDeps & { readonly find: FindNotification; readonly sumsOf: RecentSums };
+type ChangeDeps = Pick<DeliveryDeps, "bus" | "dueMessages" | "notifications" | "now" | "outbox" | "waves"> & {
+  readonly find: FindNotification;
+  readonly sumsOf: RecentSums;
+};
 
 /** Changes when a notification is sent, until it begins: of a change and the beginning, one wins. */
 export const handleChangeRequests = ({

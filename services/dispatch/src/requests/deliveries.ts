@@ -12,7 +12,10 @@ import type { BatchFacts, DeliveryDocument } from "../stores/delivery-document.t
 import type { NotificationState } from "../stores/notification-document.ts";
 import { type FindNotification, isBegun, notificationView, type RecentSums, unstoredView } from "./notifications.ts";
 
-type DeliveryRequestDeps = Deps & { readonly find: FindNotification; readonly sumsOf: RecentSums };
+type DeliveryRequestDeps = Pick<
+  Deps,
+  "bus" | "exportDeliveries" | "list" | "now" | "timeline" | "trace" | "usersOf"
+> & { readonly find: FindNotification; readonly sumsOf: RecentSums };
 
 /** Requests for deliveries: lists, exports and traces of single devices. */
 export const handleDeliveryRequests = (deps: DeliveryRequestDeps): RequestListener[] => {
@@ -58,11 +61,13 @@ const isExpanded = ({ expanded, end, waves, step }: NotificationState): boolean 
 
 type Row = BatchFacts & Pick<DeliveryDocument, "state">;
 
+type ReplayDeps = Pick<Deps, "bus" | "deliveries" | "notifications">;
+
 /**
  * Whether a replay of a dead message can have an effect. Devices that became final when it died stay final: their events are
  * published, and the sender may have sent another notification since.
  */
-export const handleReplayRequests = ({ bus, notifications, deliveries }: Deps): RequestListener[] => [
+export const handleReplayRequests = ({ bus, notifications, deliveries }: ReplayDeps): RequestListener[] => [
   handleRequest(bus, CheckReplay, async ({ projectId, notificationId, message, batchId }) => {
     const document = await notifications.getState(projectId, notificationId);
     const row = batchId === undefined ? null : await deliveries.read(projectId, batchId);

@@ -44,7 +44,7 @@ export type FindNotification = (projectId: ProjectId, id: NotificationId) => Pro
 export const createFindNotification =
   (
     bus: Bus,
-    { notifications, sendGroups }: Pick<Deps, "notifications" | "sendGroups">,
+    { notifications, sendGroups }: Pick<DeliveryDeps, "notifications" | "sendGroups">,
     { keepMs, now }: { readonly keepMs: number; readonly now: () => Date },
   ): FindNotification =>
   async (projectId, notificationId) => {
@@ -120,7 +120,10 @@ export const createRecentSums = (ledger: Pick<Ledger, "sums">, now: () => Date) 
 
 export type RecentSums = ReturnType<typeof createRecentSums>;
 
-type Deps = DeliveryDeps & {
+type NotificationRequestDeps = Pick<
+  DeliveryDeps,
+  "bus" | "cache" | "deliveries" | "finisher" | "notifications" | "now" | "outbox"
+> & {
   readonly find: FindNotification;
   readonly sumsOf: RecentSums;
   readonly sweeps: Pick<Sweeps, "sweepDue">;
@@ -129,7 +132,7 @@ type Deps = DeliveryDeps & {
 /** After this time, no process begins another chunk of a cancelled notification. The 10 ms are for timers that fire early. */
 const heardMs = stateMaxAgeMs + 10;
 
-export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
+export const handleNotificationRequests = (deps: NotificationRequestDeps): RequestListener[] => {
   const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, outbox, finisher, now } = deps;
 
   const view = async (document: ShownNotification): Promise<Notification> =>

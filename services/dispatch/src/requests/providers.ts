@@ -16,7 +16,6 @@ import {
   settingsFingerprint,
 } from "@herald/contracts";
 import { existing, notFound } from "@herald/kit";
-import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import type { Deps } from "../deps.ts";
 import { refusalAdvice } from "../domain/refusal-advice.ts";
 import type { Sweeps } from "../jobs/sweeps.ts";
@@ -130,7 +129,7 @@ const withView = <Checked extends object>(
   view: (settings: Checked) => Record<string, unknown>,
 ): Settings => ({ settings: { ...checked } as Record<string, unknown>, view: view(checked) });
 
-type ProviderDeps = DeliveryDeps & {
+type ProviderDeps = Pick<Deps, "bus" | "credentials" | "deliveries" | "now" | "outbox" | "pool"> & {
   readonly records: ProviderRecords;
   /** Whether projects may set another host than the provider's. */
   readonly customEndpoints: boolean;
@@ -218,8 +217,10 @@ const providerView = (document: CredentialDocument, now: Date): ProviderView => 
   };
 };
 
+type VapidKeyDeps = Pick<ProviderDeps, "bus" | "credentials" | "now" | "pool" | "records">;
+
 /** Requests that rotate a project's Web Push keys. Each step is repeatable. */
-export const handleVapidKeyRequests = ({ bus, credentials, records, pool, now }: ProviderDeps): RequestListener[] => {
+export const handleVapidKeyRequests = ({ bus, credentials, records, pool, now }: VapidKeyDeps): RequestListener[] => {
   const read = async (projectId: ProjectId) => {
     const document = await findProvider(credentials, projectId, "webpush");
     return { document, settings: (await credentials.open(document)) as StoredWebPushSettings };

@@ -13,15 +13,23 @@ import {
   targetOfRecipient,
 } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
-import type { DeliveryDeps } from "../delivery/create-delivery.ts";
+import type { Deps } from "../deps.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
 import { errorsOfSmall } from "../stores/recipient-store.ts";
 import type { FindNotification } from "./notifications.ts";
 
-type Deps = DeliveryDeps & { readonly find: FindNotification };
+type RecipientRequestDeps = Pick<Deps, "bus" | "notifications" | "now" | "recipients"> & {
+  readonly find: FindNotification;
+};
 
 /** Requests about the recipients of notifications: registry expands them page after page, and the gateway uploads and shows them. */
-export const handleRecipientRequests = ({ bus, notifications, recipients, find, now }: Deps): RequestListener[] => {
+export const handleRecipientRequests = ({
+  bus,
+  notifications,
+  recipients,
+  find,
+  now,
+}: RecipientRequestDeps): RequestListener[] => {
   /** Whether no more lines are awaited: the notification was stopped or has expired, or its sender is silent. */
   const isOver = async ({ projectId, _id, upload, stop, expiresAt, acceptedAt, sendAt }: NotificationState) => {
     if (stop || now() >= expiresAt) return true;

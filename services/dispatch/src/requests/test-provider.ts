@@ -25,11 +25,13 @@ const answerMs = 4_000;
 const reasonMs = 250;
 const lifetimeMs = 60_000;
 
+type TestPushDeps = Pick<Deps, "bus" | "connect" | "credentials" | "log" | "now" | "openTokens">;
+
 /**
  * Sends one push to a token that an operator names. It uses its own connection and has no ledger row: it neither waits for a
  * paused provider nor changes the provider's recorded state.
  */
-export const handleTestPush = ({ bus, credentials, connect, openTokens, now, log }: Deps): RequestListener =>
+export const handleTestPush = ({ bus, credentials, connect, openTokens, now, log }: TestPushDeps): RequestListener =>
   handleRequest(bus, TestProvider, async ({ projectId, provider, push }) => {
     const client = connect(provider, await credentials.open(await findProvider(credentials, projectId, provider)));
     try {
