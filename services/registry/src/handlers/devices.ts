@@ -2,10 +2,11 @@ import { defineBatchHandler, defineHandler } from "@herald/bus";
 import { DeliveryFailedV1, NotificationOpenedV1 } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
 import { eventContext } from "../domain/registry-events.ts";
+import type { ChangeDeviceDeps } from "../requests/change-device.ts";
 import { retireToken } from "../requests/further-tokens.ts";
 
 /** The token is dead, or wrong for ever, so stop sending to that device. */
-export const handleRetireDevice = (deps: Deps) => {
+export const handleRetireDevice = (deps: ChangeDeviceDeps) => {
   const { devices, publishSoon, now } = deps;
   return defineHandler({
     durable: "registry-retire-device", // renaming a durable replays its stream
@@ -21,7 +22,7 @@ export const handleRetireDevice = (deps: Deps) => {
 };
 
 /** An open shows that the app is still installed. One open per device and day is stored. */
-export const recordDeviceOpens = ({ devices, now }: Deps) =>
+export const recordDeviceOpens = ({ devices, now }: Pick<Deps, "devices" | "now">) =>
   defineBatchHandler({
     durable: "registry-record-opens", // renaming a durable replays its stream
     message: NotificationOpenedV1,

@@ -2,7 +2,13 @@ import { defineHandler } from "@herald/bus";
 import { errors, ImportChunkV1, type ImportError, importedDeviceId, importLimits } from "@herald/contracts";
 import { createFairGate, type FairGate, HeraldError, hasCode, type Logger } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { type ParsedDevice, type PutResult, parseDevices, startPutDevices } from "../requests/put-devices.ts";
+import {
+  type ParsedDevice,
+  type PutDevicesDeps,
+  type PutResult,
+  parseDevices,
+  startPutDevices,
+} from "../requests/put-devices.ts";
 import type { ChunkCounts } from "../stores/import-store.ts";
 import { countGiven, createChunkReport } from "./chunk-report.ts";
 import { createReadLine } from "./read-line.ts";
@@ -29,8 +35,10 @@ const mayPass = (error: unknown, isLastTry: boolean): boolean => {
 type ChunkFacts = Pick<ChunkCounts, "unsupported" | "notes" | keyof ReturnType<typeof countGiven>>;
 const noFacts: ChunkFacts = { unsupported: 0, notes: [], users: 0, timeZones: 0, locales: 0, times: 0 };
 
+type ImportChunkDeps = PutDevicesDeps & Pick<Deps, "imports">;
+
 /** Reads the lines of a chunk and starts to put their devices. Undefined when there is nothing to do. */
-const startChunk = async (deps: Deps, chunk: ImportChunkV1) => {
+const startChunk = async (deps: ImportChunkDeps, chunk: ImportChunkV1) => {
   const { projectId, importId } = chunk;
   const [found, isApplied] = await Promise.all([deps.imports.find(projectId, importId), deps.imports.hasChunk(chunk)]);
   // If the import is missing, its project was deleted.
@@ -54,7 +62,7 @@ const startChunk = async (deps: Deps, chunk: ImportChunkV1) => {
 
 /** Counts the results of a chunk, in the order of its lines. */
 const addChunk = async (
-  deps: Deps,
+  deps: Pick<Deps, "imports" | "keyedMutex" | "now">,
   chunk: ImportChunkV1,
   results: readonly PutResult[],
   facts: ChunkFacts,
@@ -89,7 +97,7 @@ const giveUp = (code: string): PutResult => ({
  * process each time, its lines are refused, so that each import ends.
  */
 export const applyImportChunk = (
-  deps: Deps,
+  deps: ImportChunkDeps,
   { maxTries, gate, log }: { readonly maxTries: number; readonly gate: FairGate; readonly log: Logger },
 ) =>
   defineHandler({

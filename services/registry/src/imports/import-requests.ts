@@ -24,8 +24,10 @@ const fullRetrySeconds = 60;
 /** If the stream is empty and the last chunk was applied this long ago, the missing chunks are dead letters. */
 const lostAfterMs = 60_000;
 
+type ViewDeps = Pick<Deps, "bus" | "imports" | "now">;
+
 /** The state of an import, from its applied chunks and the chunks that still wait in the stream. */
-const view = async ({ bus, imports, now }: Deps, found: ImportDocument): Promise<Import> => {
+const view = async ({ bus, imports, now }: ViewDeps, found: ImportDocument): Promise<Import> => {
   const { _id, projectId, format, dryRun, at } = found;
   const subject = `push.import.v1.${projectId}.${_id}`;
   // The stream is read first: a chunk that is no longer in it is applied.
@@ -63,7 +65,7 @@ const view = async ({ bus, imports, now }: Deps, found: ImportDocument): Promise
 };
 
 /** The report of an import: its state, and once it is completed, what is said about fields of its lines. */
-const report = async (deps: Deps, found: ImportDocument): Promise<Import> => {
+const report = async (deps: ViewDeps, found: ImportDocument): Promise<Import> => {
   const state = await view(deps, found);
   if (state.status !== "completed") return state;
   const notes = await deps.imports.notes(found.projectId, found._id);
@@ -74,7 +76,7 @@ const report = async (deps: Deps, found: ImportDocument): Promise<Import> => {
   };
 };
 
-export const handleImportRequests = (deps: Deps): RequestListener[] => {
+export const handleImportRequests = (deps: ViewDeps & Pick<Deps, "keyedMutex" | "projects">): RequestListener[] => {
   const { bus, imports, projects, now } = deps;
   const find = async (projectId: ProjectId, importId: ImportId) =>
     existing(await imports.find(projectId, importId), importNotFound);

@@ -7,6 +7,10 @@ const maxDeletions = 100;
 /** Rows per command: 20 ms to remove, 150 ms to change. */
 const pageSize = 1_000;
 
+type RemoveTopicDeps = Pick<Deps, "devices" | "now" | "publishSoon" | "topics">;
+type RemoveDeps = RemoveTopicDeps &
+  Pick<Deps, "erasures" | "imports" | "projects" | "replication" | "templates" | "userPreferences">;
+
 /** Repeats `removePage` until nothing is left. False when the signal ended it early. */
 const removeAll = async (removePage: () => Promise<number>, signal: AbortSignal): Promise<boolean> => {
   for (let removed = pageSize; removed > 0; removed = await removePage()) if (signal.aborted) return false;
@@ -15,7 +19,7 @@ const removeAll = async (removePage: () => Promise<number>, signal: AbortSignal)
 
 /** Ends the subscriptions to a topic that is marked as deleted, then frees its name. Repeatable at any point and by several processes. */
 export const removeTopic = async (
-  { devices, topics, publishSoon, now }: Deps,
+  { devices, topics, publishSoon, now }: RemoveTopicDeps,
   { projectId, _id, name, sweptAt }: TopicDocument,
   signal: AbortSignal,
 ): Promise<void> => {
@@ -30,11 +34,13 @@ export const removeTopic = async (
  * after its deletion, because requests that began before may still write.
  */
 const removeProject = async (
-  { devices, topics, templates, imports, userPreferences, projects, erasures, publishSoon, replication, now }: Deps,
+  deps: RemoveDeps,
   project: ProjectDocument,
   lingerMs: number,
   signal: AbortSignal,
 ): Promise<void> => {
+  const { devices, topics, templates, imports, userPreferences, projects, erasures, publishSoon, replication, now } =
+    deps;
   const { _id, deletedAt } = project;
   await replication.replicate(project);
   for (const { removePage } of [devices, topics, templates, imports, userPreferences])
@@ -45,7 +51,7 @@ const removeProject = async (
 };
 
 /** Continues every deletion that a crash, a deadline or its size interrupted. */
-export const removeDeleted = async (deps: Deps, lingerMs: number, signal: AbortSignal): Promise<void> => {
+export const removeDeleted = async (deps: RemoveDeps, lingerMs: number, signal: AbortSignal): Promise<void> => {
   for (const topic of await deps.topics.deleting(maxDeletions))
     if (!signal.aborted) await removeTopic(deps, topic, signal);
   for (const project of await deps.projects.deleted(maxDeletions))

@@ -33,7 +33,7 @@ import {
 
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async (
-  { audience }: Deps,
+  { audience }: Pick<Deps, "audience">,
   { projectId, byZone, judge: countedRules, ...wanted }: z.infer<typeof CountAudience.request>,
   signal: AbortSignal,
 ) => {
@@ -118,7 +118,7 @@ const resolve = async (
 
 /** The zones of few devices are read; a large audience may have any of its project's. */
 const listZones = async (
-  deps: Deps,
+  deps: Pick<Deps, "audience" | "projects">,
   { projectId, ...wanted }: z.infer<typeof ListZones.request>,
   signal: AbortSignal,
 ): Promise<{ zones: string[] }> => {
@@ -130,7 +130,9 @@ const listZones = async (
   return { zones: zones.length === 0 ? [noZone] : [...new Set(zones)].sort() };
 };
 
-export const handleAudienceRequests = (deps: Deps): RequestListener[] => [
+export const handleAudienceRequests = (
+  deps: Pick<Deps, "audience" | "bus" | "devices" | "projects">,
+): RequestListener[] => [
   handleRequest(deps.bus, CountAudience, (request, { signal }) => count(deps, request, signal)),
 
   handleRequest(deps.bus, ResolveSends, (request, { signal }) => resolve(deps, request, signal)),

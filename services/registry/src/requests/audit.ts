@@ -93,7 +93,7 @@ const auditView = (row: AuditDocument): AuditRow => ({
   hash: row.hash,
 });
 
-export const handleAuditRequests = ({ bus, audit }: Deps): RequestListener[] => [
+export const handleAuditRequests = ({ bus, audit }: Pick<Deps, "audit" | "bus">): RequestListener[] => [
   handleRequest(bus, ListAudit, async (request) => mapPage(await audit.list(request), auditView)),
   handleRequest(bus, VerifyAudit, ({ after }) => audit.check(after)),
 ];

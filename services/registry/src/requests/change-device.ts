@@ -81,10 +81,16 @@ export const deviceView = (device: DeviceDocument): Device => ({
 export const deviceNotFound = (): HeraldError => notFound("device-not-found", "device");
 
 /** Not awaited: if it fails, the app's next request writes it. */
-const recordActive = ({ devices }: Deps, { _id, projectId, lastSeenAt }: DeviceDocument, at: Date): void => {
+const recordActive = (
+  { devices }: Pick<Deps, "devices">,
+  { _id, projectId, lastSeenAt }: DeviceDocument,
+  at: Date,
+): void => {
   if (lastSeenAt === undefined || at.getTime() - lastSeenAt.getTime() >= seenEveryMs)
     devices.active(projectId, _id, at).catch(() => undefined);
 };
+
+export type ChangeDeviceDeps = Pick<Deps, "devices" | "keyedMutex" | "now" | "publishSoon">;
 
 /**
  * Concurrent changes are applied one after another. `ofUser`: fails unless the device belongs to this user. `byApp`: the device itself sent
@@ -92,7 +98,7 @@ const recordActive = ({ devices }: Deps, { _id, projectId, lastSeenAt }: DeviceD
  * @throws HeraldError `device-not-found`, `token-in-use`, `user-token-used`, or `validation-failed` for merged data.
  */
 export const changeDevice = (
-  deps: Deps,
+  deps: ChangeDeviceDeps,
   projectId: ProjectId,
   id: DeviceId,
   change: Change,

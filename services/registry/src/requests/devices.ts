@@ -26,7 +26,7 @@ import { invalidUserToken, leewaySeconds } from "../identity/verify-user-token.t
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { changeDevice, deviceNotFound, deviceView } from "./change-device.ts";
 import { exportDevices, formatPosition, listPosition, matchDevices } from "./match-devices.ts";
-import { parseDevices, putDevices } from "./put-devices.ts";
+import { type PutDevicesDeps, parseDevices, putDevices } from "./put-devices.ts";
 import { registerDevice } from "./register-device.ts";
 
 const summary = ({ _id, status }: DeviceDocument): DeviceSummary => ({ id: _id, status });
@@ -39,7 +39,7 @@ type TokenClaim = Extract<UserChange, { by: "token" }>;
 
 /** Whether the claim's user was erased after the token was issued. */
 const isErased = async (
-  { erasures }: Deps,
+  { erasures }: Pick<Deps, "erasures">,
   projectId: ProjectId,
   { userId, issuedAt }: TokenClaim,
 ): Promise<boolean> => {
@@ -51,7 +51,7 @@ const erasedUser = () => invalidUserToken("was made before this user was erased;
 
 /** Undefined without a user token. @throws HeraldError `user-token-invalid`. */
 const verifyClaim = async (
-  deps: Deps,
+  deps: Pick<Deps, "erasures" | "verifyUserToken">,
   projectId: ProjectId,
   userToken: string | undefined,
 ): Promise<TokenClaim | undefined> => {
@@ -67,7 +67,7 @@ const verifyClaim = async (
  * so either the erasure finds the device or this function finds the erasure.
  */
 const rejectErasedUser = async (
-  deps: Deps,
+  deps: Pick<Deps, "devices" | "erasures" | "now" | "publishSoon">,
   { projectId, _id }: Pick<DeviceDocument, "projectId" | "_id">,
   claim: TokenClaim | undefined,
 ): Promise<void> => {
@@ -80,7 +80,9 @@ const rejectErasedUser = async (
 /** Maximum of metadata and of identifiers, each, from clients without a credential. */
 const maxUnprovenBytes = 10_240;
 
-export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
+type DeviceRequestDeps = PutDevicesDeps & Pick<Deps, "audience" | "bus" | "erasures" | "verifyUserToken">;
+
+export const handleDeviceRequests = (deps: DeviceRequestDeps): RequestListener[] => {
   const { bus, devices, publishSoon, now } = deps;
   return [
     handleRequest(bus, RegisterDeviceRequest, async ({ userId, ...wanted }) => {

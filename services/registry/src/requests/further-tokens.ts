@@ -15,12 +15,14 @@ import type { Deps } from "../deps.ts";
 import { noteState, putToken, removeTokens } from "../domain/further-tokens.ts";
 import { eventContext, eventsOfChange } from "../domain/registry-events.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
-import { deviceNotFound } from "./change-device.ts";
+import { type ChangeDeviceDeps, deviceNotFound } from "./change-device.ts";
 import { conflict, retryOnConflict } from "./concurrency.ts";
+
+type StoreDeps = Pick<Deps, "devices" | "publishSoon">;
 
 /** Stores the device with other tokens, with its event. A token that another device took meanwhile is a conflict, too. */
 const store = async (
-  { devices, publishSoon }: Deps,
+  { devices, publishSoon }: StoreDeps,
   before: DeviceDocument,
   state: DeviceDocument,
   at: Date,
@@ -36,7 +38,7 @@ const store = async (
 
 /** Changes the tokens of a device, one change after another. */
 const change = (
-  deps: Deps,
+  deps: ChangeDeviceDeps,
   projectId: ProjectId,
   id: DeviceId,
   plan: (before: DeviceDocument, at: Date) => DeviceDocument | Promise<DeviceDocument | typeof conflict>,
@@ -58,7 +60,7 @@ const cameAt = ({ tokens }: DeviceDocument, key: PushKey): Date | undefined => {
 };
 
 /** Takes a token from a device that cannot use it any more. @throws HeraldError `token-in-use` if it may. */
-const takeFrom = async (deps: Deps, holder: DeviceDocument, device: DeviceDocument, hash: string, at: Date) => {
+const takeFrom = async (deps: StoreDeps, holder: DeviceDocument, device: DeviceDocument, hash: string, at: Date) => {
   const ofOther = holder.userId !== undefined && holder.userId !== device.userId;
   if (holder.status === "active" || ofOther)
     throw new HeraldError("token-in-use", "token.token: another device has it; delete it there, or delete that device");
@@ -72,7 +74,7 @@ const takeFrom = async (deps: Deps, holder: DeviceDocument, device: DeviceDocume
 
 /** Ends a token that its provider called unregistered after the app last sent it. Its device stays. */
 export const retireToken = (
-  deps: Deps,
+  deps: ChangeDeviceDeps,
   projectId: ProjectId,
   { deviceId, tokenHash, at }: { readonly deviceId: DeviceId; readonly tokenHash: string; readonly at: Date },
 ): Promise<undefined> =>
@@ -85,7 +87,7 @@ export const retireToken = (
     }),
   );
 
-export const handleFurtherTokenRequests = (deps: Deps): RequestListener[] => [
+export const handleFurtherTokenRequests = (deps: ChangeDeviceDeps & Pick<Deps, "bus">): RequestListener[] => [
   handleRequest(deps.bus, PutFurtherTokenRequest, async ({ projectId, deviceId, push: key, token, environment }) => {
     const hash = pushTokenHash(token);
     let since: Date | undefined;

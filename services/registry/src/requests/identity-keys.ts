@@ -78,8 +78,10 @@ const identityKeyView = ({ id, algorithm, createdAt }: IdentityKeyEntry): Identi
   created_at: createdAt.toISOString(),
 });
 
+type IdentityKeyDeps = Pick<Deps, "bus" | "masterKeys" | "now" | "projects">;
+
 /** Secrets are stored encrypted. They are decrypted only to verify a token and for the one reply that shows them. */
-export const handleIdentityKeyRequests = ({ bus, projects, masterKeys, now }: Deps): RequestListener[] => [
+export const handleIdentityKeyRequests = ({ bus, projects, masterKeys, now }: IdentityKeyDeps): RequestListener[] => [
   handleRequest(bus, CreateIdentityKeyRequest, async ({ projectId, keyId: id, publicKey }) => {
     const owner = secretOwner(projectId, id);
     const newKey = (): IdentityKeyEntry => {

@@ -6,8 +6,10 @@ import type { Deps } from "../deps.ts";
 
 const kindNotFound = () => notFound("kind-not-found", "kind");
 
+type KindRequestDeps = Pick<Deps, "bus" | "kinds" | "replication">;
+
 /** Changes are replicated before the reply. */
-export const handleKindRequests = ({ bus, kinds, replication }: Deps): RequestListener[] => [
+export const handleKindRequests = ({ bus, kinds, replication }: KindRequestDeps): RequestListener[] => [
   handleRequest(bus, PutKindRequest, async ({ projectId, kind }) => {
     // Another declaration of the same kind may come between the two updates of a put.
     let put = await kinds.put(projectId, kind);

@@ -34,7 +34,14 @@ type SignInRequest = z.infer<typeof SignInOperator.request>;
 
 const operatorNotFound = () => notFound("operator-not-found", "operator");
 
-export const handleOperatorRequests = ({ bus, operators, operatorReplication, now }: Deps): RequestListener[] => {
+type OperatorDeps = Pick<Deps, "bus" | "now" | "operatorReplication" | "operators">;
+
+export const handleOperatorRequests = ({
+  bus,
+  operators,
+  operatorReplication,
+  now,
+}: OperatorDeps): RequestListener[] => {
   /** Replicates a change to the gateways before the reply. */
   const replicated = async (changing: Promise<OperatorDocument | null>): Promise<Operator> => {
     const operator = existing(await changing, operatorNotFound);

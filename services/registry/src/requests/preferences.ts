@@ -8,7 +8,9 @@ import { deviceNotFound } from "./change-device.ts";
 
 type Owner = z.output<typeof GetPreferences.request>["of"];
 
-const read = async (deps: Deps, projectId: ProjectId, of: Owner): Promise<Preferences> => {
+type ReadDeps = Pick<Deps, "devices" | "kinds" | "userPreferences">;
+
+const read = async (deps: ReadDeps, projectId: ProjectId, of: Owner): Promise<Preferences> => {
   const declared = await deps.kinds.list(projectId);
   if ("device" in of) {
     const device = existing(await deps.devices.find(projectId, of.device), deviceNotFound);
@@ -19,7 +21,9 @@ const read = async (deps: Deps, projectId: ProjectId, of: Owner): Promise<Prefer
   return { kinds: preferencesView(declared, { userPreferences: choices }), ...(hours && { quiet_hours: hours }) };
 };
 
-export const handlePreferenceRequests = (deps: Deps): RequestListener[] => {
+export const handlePreferenceRequests = (
+  deps: ReadDeps & Pick<Deps, "bus" | "now" | "projects" | "replication">,
+): RequestListener[] => {
   const { bus, kinds, devices, projects, userPreferences, replication, now } = deps;
   return [
     handleRequest(bus, GetPreferences, ({ projectId, of }) => read(deps, projectId, of)),

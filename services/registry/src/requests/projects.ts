@@ -54,7 +54,10 @@ export const handleProjectRequests = ({
   replication,
   publishSoon,
   now,
-}: Deps): RequestListener[] => [
+}: Pick<
+  Deps,
+  "bus" | "deviceQuota" | "devices" | "now" | "projects" | "publishSoon" | "replication"
+>): RequestListener[] => [
   handleRequest(
     bus,
     CreateProjectRequest,

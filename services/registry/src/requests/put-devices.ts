@@ -10,13 +10,15 @@ import { createYieldIfDue, endpointProblem, HeraldError, hasCode, parseBody } fr
 import { readIdentifiers } from "@herald/rules";
 import type { Deps } from "../deps.ts";
 import { eventContext, type TopicRow } from "../domain/registry-events.ts";
-import type { Registered, WantedPut } from "./register-device.ts";
+import type { RegisterDeps, Registered, WantedPut } from "./register-device.ts";
 import { registerTogether } from "./register-together.ts";
 import { ensureTopics } from "./topics.ts";
 
 export type Refused = { readonly result: "refused"; readonly problems: DeviceProblem[] };
 
 export type PutResult = { readonly result: "created" | "updated" | "unchanged"; readonly id: DeviceId } | Refused;
+
+export type PutDevicesDeps = RegisterDeps & Pick<Deps, "webPush">;
 
 /** A valid device, or why it is refused. `newId`: its id if it is new. */
 export type ParsedDevice = { readonly device: PutDevice; readonly newId?: DeviceId } | Refused;
@@ -138,7 +140,7 @@ const resultOf = (settled: PromiseSettledResult<Registered> | undefined): PutRes
  * topics is being deleted, or when a dependency is unavailable; some of the devices may be written then.
  */
 export const startPutDevices = async (
-  deps: Deps,
+  deps: PutDevicesDeps,
   projectId: ProjectId,
   devices: readonly ParsedDevice[],
   { dryRun = false }: { readonly dryRun?: boolean } = {},

@@ -26,7 +26,7 @@ import { unprovenPart } from "../domain/unproven-part.ts";
 import { type DeviceDocument, newDeviceDocument } from "../stores/device-document.ts";
 import { requireInstallationRoom, requireValid } from "./change-device.ts";
 import { conflict, retryOnConflict } from "./concurrency.ts";
-import { requireTopics, withTopics } from "./topics.ts";
+import { requireTopics, type TopicDeps, withTopics } from "./topics.ts";
 
 export type WantedDevice = Registration & {
   readonly projectId: ProjectId;
@@ -58,20 +58,31 @@ export type Registered = {
   readonly ignored?: readonly string[];
 };
 
+type NewDeviceDeps = Pick<Deps, "deviceQuota" | "devices">;
+type RegisterInTurnDeps = NewDeviceDeps & TopicDeps & Pick<Deps, "now" | "projects">;
+export type RegisterDeps = RegisterInTurnDeps & Pick<Deps, "keyedMutex">;
+
 /**
  * Registers a new or known device.
  * @throws HeraldError `project-not-found`, `token-in-use`, `topic-exists`, `user-token-used`, `rate-limited`, `device-quota-exceeded`, or
  * `validation-failed` for merged data.
  */
-export const registerDevice = (deps: Deps, wanted: WantedDevice, credentials: CredentialRule): Promise<Registered> =>
-  deps.keyedMutex(registrationKey(wanted), () => registerInTurn(deps, wanted, credentials));
+export const registerDevice = (
+  deps: RegisterDeps,
+  wanted: WantedDevice,
+  credentials: CredentialRule,
+): Promise<Registered> => deps.keyedMutex(registrationKey(wanted), () => registerInTurn(deps, wanted, credentials));
 
 /** Registrations with the same key take turns. */
 export const registrationKey = (wanted: Pick<WantedDevice, "projectId" | "platform" | "provider" | "token">): string =>
   `${wanted.projectId}/${wanted.platform}/${servingProvider(wanted)}/${pushTokenHash(wanted.token)}`;
 
 /** {@link registerDevice} for a caller that holds the mutex of the push token. */
-export const registerInTurn = (deps: Deps, wanted: WantedDevice, credentials: CredentialRule): Promise<Registered> => {
+export const registerInTurn = (
+  deps: RegisterInTurnDeps,
+  wanted: WantedDevice,
+  credentials: CredentialRule,
+): Promise<Registered> => {
   const { projectId } = wanted;
   let { newId } = wanted;
   return retryOnConflict(async () => {
@@ -91,7 +102,10 @@ const provesDevice = ({ provenDevice, user }: WantedDevice, device: DeviceDocume
   device._id === provenDevice || provesUser(user, device);
 
 /** The device that has the token, otherwise the device that has the previous token. */
-const findDevice = async ({ devices }: Deps, wanted: WantedDevice): Promise<DeviceDocument | undefined> => {
+const findDevice = async (
+  { devices }: Pick<Deps, "devices">,
+  wanted: WantedDevice,
+): Promise<DeviceDocument | undefined> => {
   const { projectId, platform, token, previousToken } = wanted;
   const served = { platform, ...otherProvider(wanted) };
   const [holder, named] = await Promise.all([
@@ -108,7 +122,7 @@ const findDevice = async ({ devices }: Deps, wanted: WantedDevice): Promise<Devi
 
 /** Runs `write` with the topics that the caller has ensured, or ensures them before and after `write`. */
 const subscribing = async <Result>(
-  deps: Deps,
+  deps: TopicDeps,
   { ensured }: WantedDevice,
   context: EventContext,
   names: readonly string[],
@@ -118,7 +132,7 @@ const subscribing = async <Result>(
 
 /** Applies a registration to the device that has its push token. */
 export const registerKnown = async (
-  deps: Deps,
+  deps: TopicDeps & Pick<Deps, "devices">,
   wanted: WantedDevice,
   before: DeviceDocument,
   context: EventContext,
@@ -155,7 +169,11 @@ export const registerKnown = async (
 };
 
 /** Not awaited: if it fails, the next registration writes it. */
-const recordLastSeen = ({ devices }: Deps, { _id, tokenUpdatedAt }: DeviceDocument, context: EventContext): void => {
+const recordLastSeen = (
+  { devices }: Pick<Deps, "devices">,
+  { _id, tokenUpdatedAt }: DeviceDocument,
+  context: EventContext,
+): void => {
   const { projectId, at } = context;
   if (at.getTime() - tokenUpdatedAt.getTime() >= seenEveryMs) devices.seen(projectId, _id, at).catch(() => undefined);
 };
@@ -171,7 +189,12 @@ export type NewDevice = {
  * Plans a new device and counts it towards its project's quota. The result's `make` builds it, subscribed to existing topics.
  * @throws HeraldError `validation-failed`, `rate-limited`, `device-quota-exceeded`.
  */
-const planNew = async (deps: Deps, wanted: WantedDevice, context: EventContext, credentials: CredentialRule) => {
+const planNew = async (
+  deps: NewDeviceDeps,
+  wanted: WantedDevice,
+  context: EventContext,
+  credentials: CredentialRule,
+) => {
   const { projectId, at } = context;
   const { platform, token } = wanted;
   const plan = requireValid(newDevice(platform, wanted, at));
@@ -202,7 +225,7 @@ const created = ({ document, credential }: NewDevice): Registered => ({
 });
 
 const registerNew = async (
-  deps: Deps,
+  deps: NewDeviceDeps & TopicDeps,
   wanted: WantedDevice,
   context: EventContext,
   credentials: CredentialRule,
@@ -219,7 +242,7 @@ const registerNew = async (
 export type WantedPut = WantedDevice & { readonly ensured: ReadonlyMap<string, TopicRow> };
 
 /** A device that {@link registerDevice} would insert, for a caller that inserts many together. */
-export const prepareNew = async (deps: Deps, wanted: WantedPut, context: EventContext): Promise<NewDevice> => {
+export const prepareNew = async (deps: NewDeviceDeps, wanted: WantedPut, context: EventContext): Promise<NewDevice> => {
   const { subscribed, make } = await planNew(deps, wanted, context, "none");
   return make(wanted.dryRun ? [] : requireTopics(wanted.ensured, subscribed));
 };

@@ -5,6 +5,7 @@ import { conflict, createKeyedMutex } from "./concurrency.ts";
 import {
   type NewDevice,
   prepareNew,
+  type RegisterDeps,
   type Registered,
   registerInTurn,
   registerKnown,
@@ -25,7 +26,7 @@ type Holders = Awaited<ReturnType<typeof findHolders>>;
 const sampleEvery = 20;
 
 /** The devices that have these push tokens. Undefined if a sample finds none: then the others are not looked up. */
-const findHolders = async ({ devices }: Deps, all: readonly WantedPut[]) => {
+const findHolders = async ({ devices }: Pick<Deps, "devices">, all: readonly WantedPut[]) => {
   const asked = all.map(holdingOf);
   if (all.some(({ dryRun }) => dryRun)) return devices.findByTokens(asked);
   const sample = await devices.findByTokens(asked.filter((_, index) => index % sampleEvery === 0));
@@ -44,7 +45,7 @@ const isPlanned = (one: Started): one is NewDevice => one !== conflict && "docum
  * the turn of every push token. A device that is stored with its `newId` counts as created: it is a repeat.
  * @throws HeraldError for errors that concern all devices, as `registerDevice` does. The errors of one device are in its result.
  */
-export const registerTogether = async (deps: Deps, projectId: ProjectId, devices: readonly WantedPut[]) => {
+export const registerTogether = async (deps: RegisterDeps, projectId: ProjectId, devices: readonly WantedPut[]) => {
   if (devices.length === 0) return [];
   const context = eventContext(projectId, deps.now());
   const all = devices.map((one) => ({ ...one, newId: one.newId ?? newDeviceId(context.at) }));

@@ -50,7 +50,9 @@ const maxRounds = 20;
 const changesTooOften = (projectId: ProjectId, name: string) =>
   new Error(`the template ${projectId}/${name} changes too often`);
 
-export const handleTemplateRequests = (deps: Deps): RequestListener[] => {
+export const handleTemplateRequests = (
+  deps: Pick<Deps, "bus" | "now" | "projects" | "publishSoon" | "templateReplication" | "templateRoom" | "templates">,
+): RequestListener[] => {
   const { bus, templates, projects, templateReplication, templateRoom, publishSoon, now } = deps;
   const findTemplate = async (projectId: ProjectId, name: string) =>
     existing(await templates.find(projectId, name), templateNotFound);

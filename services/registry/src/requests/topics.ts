@@ -24,8 +24,14 @@ const topicBeingDeleted = (name: string): HeraldError =>
     retryAfterSeconds: 1,
   });
 
+export type TopicDeps = Pick<Deps, "publishSoon" | "topics">;
+
 /** Creates missing topics. The result, by name, lacks topics that are being deleted. */
-export const ensureTopics = async ({ topics, publishSoon }: Deps, context: EventContext, names: readonly string[]) => {
+export const ensureTopics = async (
+  { topics, publishSoon }: TopicDeps,
+  context: EventContext,
+  names: readonly string[],
+) => {
   const { topics: rows, created } = await topics.ensure(context, names);
   publishSoon.topics(context.projectId, created);
   return new Map(rows.map((row) => [row.name, row]));
@@ -37,7 +43,7 @@ export const requireTopics = (ensured: ReadonlyMap<string, TopicRow>, names: rea
 
 /** Runs `write`, which subscribes, between two checks: a topic that was deleted meanwhile is created again. */
 export const withTopics = async <Result>(
-  deps: Deps,
+  deps: TopicDeps,
   context: EventContext,
   names: readonly string[],
   write: (topics: readonly TopicRow[]) => Promise<Result>,
@@ -54,7 +60,9 @@ const deletionMs = 3_000;
 
 const topicNotFound = (): HeraldError => notFound("topic-not-found", "topic");
 
-export const handleTopicRequests = (deps: Deps): RequestListener[] => {
+export const handleTopicRequests = (
+  deps: TopicDeps & Pick<Deps, "bus" | "devices" | "now" | "projects">,
+): RequestListener[] => {
   const { bus, devices, topics, projects, publishSoon, now } = deps;
   const contextOf = (projectId: ProjectId) => eventContext(projectId, now());
   const view = async ({ _id: id, projectId, name, closed = false, createdAt }: TopicDocument): Promise<Topic> => {

@@ -18,8 +18,10 @@ import { deviceView } from "./change-device.ts";
 const maxListed = 100;
 const atATime = 500;
 
+type EraseDeps = Pick<Deps, "bus" | "devices" | "erasures" | "now" | "publish" | "publishSoon" | "userPreferences">;
+
 /** Removes the user from registry at once, and from the other services by the event. Repeatable at any point. */
-const erase = async (deps: Deps, projectId: ProjectId, userId: string): Promise<Date> => {
+const erase = async (deps: EraseDeps, projectId: ProjectId, userId: string): Promise<Date> => {
   const { bus, devices, userPreferences, erasures, publishSoon, publish, now } = deps;
   const at = now();
   const key = userKey(projectId, userId);
@@ -43,7 +45,7 @@ const erase = async (deps: Deps, projectId: ProjectId, userId: string): Promise<
 };
 
 /** A user exists only as the `userId` of devices. */
-export const handleUserRequests = (deps: Deps): RequestListener[] => {
+export const handleUserRequests = (deps: EraseDeps & Pick<Deps, "keyedMutex" | "projects">): RequestListener[] => {
   const { bus, devices, projects } = deps;
   return [
     handleRequest(bus, GetUser, async ({ projectId, userId }) => {
