@@ -65,3 +65,6 @@ export type RouteDeps = {
   readonly recordOpen: RecordReport<OpenGroupV1["opens"][number]>;
   readonly recordReceipt: RecordReport<ReceiptGroupV1["receipts"][number]>;
 };
+
+/** What a function needs that only passes a request on. */
+export type RequestDeps = Pick<RouteDeps, "sendRequest">;

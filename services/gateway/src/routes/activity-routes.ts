@@ -25,7 +25,7 @@ import { accepted, ok } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import type { Idempotent } from "../idempotency/idempotency.ts";
 import { activityHint, sendsOf, versionOf } from "../sending/activities.ts";
-import { chargeState, measured } from "../sending/send-operation.ts";
+import { type ChargeDeps, chargeState, measured } from "../sending/send-operation.ts";
 import { activityParam, deviceParam, newActivityParam } from "./path-params.ts";
 
 /** Of a body, whatever the order of its keys was when it was parsed: a repeat sends the same text. */
@@ -36,7 +36,7 @@ const invalid = (problem: string): HeraldError => new HeraldError("validation-fa
 const gone = () => notFound("activity-not-found", "id", activityHint);
 
 /** Throws validation-failed for a payload that is larger than Apple accepts. */
-const checkPayloads = ({ openTokens }: RouteDeps, sends: readonly SendV1[]): void => {
+const checkPayloads = ({ openTokens }: Pick<RouteDeps, "openTokens">, sends: readonly SendV1[]): void => {
   for (const { content, projectId, notificationId } of sends) {
     const { body } = renderApns(content, { projectId, notificationId });
     const bytes = Buffer.byteLength(body("x".repeat(openTokens.length)));
@@ -48,7 +48,11 @@ const checkPayloads = ({ openTokens }: RouteDeps, sends: readonly SendV1[]): voi
 };
 
 /** Publishes the sends of a record's newest version. Repeatable: their ids follow from the record. */
-const publishVersion = async (deps: RouteDeps, { projectId, id }: ActivityKey, record: ActivityRecord) => {
+const publishVersion = async (
+  deps: Pick<RouteDeps, "sends">,
+  { projectId, id }: ActivityKey,
+  record: ActivityRecord,
+) => {
   const sends = measured(sendsOf(projectId, id, record));
   if (sends.length > 0) await deps.sends.publishAgain(sends);
   return accepted(versionOf({ projectId, id }, record));
@@ -56,7 +60,7 @@ const publishVersion = async (deps: RouteDeps, { projectId, id }: ActivityKey, r
 
 /** A version counts as one send. Throws quota-exceeded. */
 const charged = async <Result>(
-  deps: RouteDeps,
+  deps: ChargeDeps,
   projectId: ProjectId,
   work: () => Promise<{ readonly result: Result; readonly isNew: boolean }>,
 ): Promise<Result> => {
@@ -82,7 +86,7 @@ const checkEnd = ({ ends_at: endsAt }: NewActivity, now: Date): void => {
 
 /** Performs a write once for its Idempotency-Key. `isRetry`: an earlier attempt may have written a version. */
 const once = (
-  { now }: RouteDeps,
+  { now }: Pick<RouteDeps, "now">,
   idempotent: Idempotent,
   perform: (isRetry: boolean, at: Date) => Promise<ReturnType<typeof accepted<ActivityVersion>>>,
 ) => {

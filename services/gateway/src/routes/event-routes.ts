@@ -43,7 +43,7 @@ const faults = {
 
 /** What the token of a report proves, and when it happened: not before the push was sent. */
 const verifyReport = (
-  { openTokens, now }: RouteDeps,
+  { openTokens, now }: Pick<RouteDeps, "now" | "openTokens">,
   notificationId: NotificationId,
   { project_id: projectId, token, ago = 0 }: z.output<typeof ReportNotification>,
 ) => {

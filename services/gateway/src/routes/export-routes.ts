@@ -48,7 +48,7 @@ const timeRangeOf = ({ created_after, created_before }: Parameters<typeof pageRe
 type Read = (page: { projectId: ProjectId; after?: string; limit: number }) => Promise<ExportPage>;
 
 const exportReply = async (
-  { exportStreams }: RouteDeps,
+  { exportStreams }: Pick<RouteDeps, "exportStreams">,
   { caller, query, message: { headers }, recheck }: Request,
   row: z.ZodObject,
   read: Read,

@@ -15,10 +15,10 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { type CallerOf, ownDevice, projectOrDevice } from "../auth/caller.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RequestDeps, RouteDeps } from "../deps.ts";
 import { noContent } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
-import { chargeState } from "../sending/send-operation.ts";
+import { type ChargeDeps, chargeState } from "../sending/send-operation.ts";
 import { deviceParam, pushNameParam, pushTypeParam } from "./path-params.ts";
 
 type Params = { readonly id: DeviceId; readonly type: TokenType; readonly name?: PushName };
@@ -37,11 +37,13 @@ const named = (caller: CallerOf<"project" | "device">, { id, type, name }: Param
   };
 };
 
+type JoinDeps = ChargeDeps & RequestDeps & Pick<RouteDeps, "activities">;
+
 /**
  * Sends an activity's state to a token that came late, if the activity is for the device. Counts as a send, unless one is on its way. Without
  * a send left nothing is sent: the token is stored, and a repeat of it asks again.
  */
-const join = async (deps: RouteDeps, { projectId, deviceId, push, token }: Asked, at: string): Promise<void> => {
+const join = async (deps: JoinDeps, { projectId, deviceId, push, token }: Asked, at: string): Promise<void> => {
   const key = { projectId, id: fromPushKey(push).name ?? "" };
   const record = await deps.activities.find(key);
   if (!record) return;

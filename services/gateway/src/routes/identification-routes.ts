@@ -35,7 +35,7 @@ import { identityKeyParam, projectParam } from "./path-params.ts";
 const clientBodyBytes = 128 * 1024;
 
 /** Throws unless the project allows clients to act with only their push token. Returns the project's settings. */
-const admitClient = async ({ projects }: RouteDeps, projectId: ProjectId): Promise<ProjectRecord> => {
+const admitClient = async ({ projects }: Pick<RouteDeps, "projects">, projectId: ProjectId): Promise<ProjectRecord> => {
   const settings = await projects.settings(projectId);
   if (settings.openRegistration) return settings;
   throw new HeraldError("forbidden", "project_id: the project registers devices by its own backend only");
@@ -43,7 +43,7 @@ const admitClient = async ({ projects }: RouteDeps, projectId: ProjectId): Promi
 
 /** Registers within the address's limit of new devices; known devices do not count. */
 const register = async (
-  { sendRequest, limits }: RouteDeps,
+  { sendRequest, limits }: Pick<RouteDeps, "limits" | "sendRequest">,
   address: string,
   wanted: z.input<typeof IdentifyDevice.request>,
 ): Promise<z.output<typeof IdentifyDevice.answer>> => {
@@ -146,7 +146,7 @@ const namedDevice = (caller: CallerOf<"project" | "device">, body: Change): Devi
   return body.device_id as DeviceId;
 };
 
-const changeByToken = async (deps: RouteDeps, body: Change) => {
+const changeByToken = async (deps: Pick<RouteDeps, "projects" | "sendRequest">, body: Change) => {
   if (body.project_id === undefined && body.identifier === undefined) {
     throw new HeraldError(
       "unauthenticated",

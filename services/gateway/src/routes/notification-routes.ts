@@ -34,7 +34,7 @@ import { scheduleOf } from "@herald/rules";
 import { z } from "zod";
 import { type CallerOf, project } from "../auth/caller.ts";
 import { notificationFor } from "../auth/shown-to.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RequestDeps } from "../deps.ts";
 import { accepted, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import type { Attempt } from "../idempotency/idempotency.ts";
@@ -58,7 +58,7 @@ const isUpload = ({ recipients }: SendNotification["notification"]): boolean =>
 const OneNotification = dataOf(Notification);
 
 /** The response of a send whose template may have changed since: only the stored notification has its texts. */
-const storedReply = async ({ sendRequest }: RouteDeps, projectId: ProjectId, notificationId: NotificationId) => {
+const storedReply = async ({ sendRequest }: RequestDeps, projectId: ProjectId, notificationId: NotificationId) => {
   const stored = await sendRequest(GetNotification, { projectId, notificationId });
   const { id: _, status: _status, counts: _counts, failures: _failures, ...rest } = stored;
   const {
@@ -155,7 +155,7 @@ const withOpens = (
 
 /** Adds opens to a page of notifications. */
 export const withOpensOfAll = async (
-  deps: RouteDeps,
+  deps: RequestDeps,
   projectId: ProjectId,
   page: Notification[],
 ): Promise<Notification[]> => {
@@ -166,7 +166,7 @@ export const withOpensOfAll = async (
 
 /** A page of notifications, with their opens. */
 export const listedNotifications = async (
-  deps: RouteDeps,
+  deps: RequestDeps,
   caller: CallerOf<"project">,
   query: z.output<typeof NotificationListQuery>,
   userId?: UserId,

@@ -25,7 +25,7 @@ import {
 import { HeraldError, notFound } from "@herald/kit";
 import { z } from "zod";
 import { noCredential, projectAdmin, projectOperator, projectViewer } from "../auth/caller.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RequestDeps } from "../deps.ts";
 import { created, noContent, ok } from "../http/reply.ts";
 import { dataOf, defineRoute, type PathParam, type Route } from "../http/route.ts";
 import { projectParam } from "./path-params.ts";
@@ -100,7 +100,7 @@ const keyParam = { schema: VapidKeyId, error: "vapid-key-not-found" } as const s
 const keysPath = "/admin/v1/projects/{id}/providers/webpush/keys";
 
 /** Combines dispatch's keys with registry's subscription counts. */
-const keysOf = async ({ sendRequest }: RouteDeps, projectId: ProjectId) => {
+const keysOf = async ({ sendRequest }: RequestDeps, projectId: ProjectId) => {
   const [{ keys, retired, unnamed }, { subscriptions }] = await Promise.all([
     sendRequest(ListVapidKeys, { projectId }),
     sendRequest(CountVapidKeys, { projectId }),
@@ -113,7 +113,7 @@ const keysOf = async ({ sendRequest }: RouteDeps, projectId: ProjectId) => {
   return { devicesOf, keys: keys.map((key) => ({ ...key, devices: devicesOf(key.id) })) };
 };
 
-const counted = async (deps: RouteDeps, projectId: ProjectId, key: Omit<VapidKey, "devices">): Promise<VapidKey> => {
+const counted = async (deps: RequestDeps, projectId: ProjectId, key: Omit<VapidKey, "devices">): Promise<VapidKey> => {
   const { devicesOf } = await keysOf(deps, projectId);
   return { ...key, devices: devicesOf(key.id) };
 };

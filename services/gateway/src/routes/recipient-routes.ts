@@ -15,7 +15,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { project, shareOwner } from "../auth/caller.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RequestDeps } from "../deps.ts";
 import { ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import { createHashSet } from "../imports/hash-set.ts";
@@ -62,13 +62,13 @@ const refuseOtherPosition = (afterLine: number, { lines_stored: stored, complete
 
 const finalStatuses: ReadonlySet<NotificationStatus> = new Set(["completed", "cancelled", "expired"]);
 
-const refuseFinal = async ({ sendRequest }: RouteDeps, projectId: ProjectId, notificationId: NotificationId) => {
+const refuseFinal = async ({ sendRequest }: RequestDeps, projectId: ProjectId, notificationId: NotificationId) => {
   const { status } = await sendRequest(GetNotification, { projectId, notificationId });
   if (finalStatuses.has(status))
     throw new HeraldError("notification-final", `the notification is ${status}: it takes no recipients`);
 };
 
-const uploadOf = async ({ sendRequest }: RouteDeps, projectId: ProjectId, notificationId: NotificationId) => {
+const uploadOf = async ({ sendRequest }: RequestDeps, projectId: ProjectId, notificationId: NotificationId) => {
   const { recipients, texts } = await sendRequest(GetRecipients, { projectId, notificationId, texts: true });
   if (texts) return { recipients, texts };
   throw new HeraldError("recipients-complete", "id: its recipients came with the request that sent it");

@@ -13,7 +13,7 @@ import { HeraldError, hasCode } from "@herald/kit";
 import { z } from "zod";
 import { invalidCredential, noCredential } from "../auth/caller.ts";
 import { cookieOf } from "../auth/request-credentials.ts";
-import type { RouteDeps } from "../deps.ts";
+import type { RequestDeps, RouteDeps } from "../deps.ts";
 import { cookie, ok } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import type { IdentityProvider } from "../sign-in/identity-provider.ts";
@@ -37,7 +37,7 @@ type Flow = z.infer<typeof Flow>;
 /** What the cookie has after a refusal: the next sign-in of this browser lets the person choose another account. */
 const Refused = z.object({ refused: z.literal(true), until: z.number() });
 
-const providerOf = ({ identityProvider }: RouteDeps): IdentityProvider => {
+const providerOf = ({ identityProvider }: Pick<RouteDeps, "identityProvider">): IdentityProvider => {
   if (identityProvider) return identityProvider;
   throw new HeraldError(
     "route-not-found",
@@ -50,9 +50,11 @@ const expired = (why: string) => new HeraldError("sign-in-expired", `sign-in: ${
 const isSame = (one: string, other: string): boolean =>
   timingSafeEqual(hash("sha256", one, "buffer"), hash("sha256", other, "buffer"));
 
+type FlowDeps = Pick<RouteDeps, "now" | "signInFlows">;
+
 /** The sign-in that this browser has begun. Only Herald can have sealed it, so no one else's reaches the provider. */
 const flowOf = (
-  { signInFlows, now }: RouteDeps,
+  { signInFlows, now }: FlowDeps,
   { headers }: IncomingMessage,
   secure: boolean,
   state: string | undefined,
@@ -68,7 +70,7 @@ const flowOf = (
   return flow;
 };
 
-const wasRefused = ({ signInFlows, now }: RouteDeps, { headers }: IncomingMessage, secure: boolean): boolean => {
+const wasRefused = ({ signInFlows, now }: FlowDeps, { headers }: IncomingMessage, secure: boolean): boolean => {
   const opened = signInFlows.open(cookieOf(headers.cookie, signInCookieName(secure)) ?? "");
   const { data } = Refused.safeParse(opened && JSON.parse(opened.toString()));
   return data !== undefined && data.until > now().getTime();
@@ -128,9 +130,15 @@ const beginSignIn = defineRoute("beginSignIn", "get /admin/v1/sign-in/oidc", {
   },
 });
 
+type SignInDeps = RequestDeps &
+  Pick<
+    RouteDeps,
+    "audit" | "groupsFile" | "identityProvider" | "limits" | "operators" | "sessions" | "signInSessionMs"
+  >;
+
 /** Signs the person in whom the provider names. Resolves to the cookie of the session. */
 const signIn = async (
-  deps: RouteDeps,
+  deps: SignInDeps,
   query: string,
   flow: Flow,
   address: string,

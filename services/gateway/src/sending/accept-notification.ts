@@ -53,8 +53,10 @@ type Rules = {
 
 type Accepting = Sending & Rules;
 
+export type RulesDeps = Pick<RouteDeps, "openTokens" | "projects">;
+
 /** The rules for a project's notifications. */
-export const rulesFor = ({ projects, openTokens }: RouteDeps, projectId: ProjectId): Rules => ({
+export const rulesFor = ({ projects, openTokens }: RulesDeps, projectId: ProjectId): Rules => ({
   platforms: projects.platforms(projectId),
   openTokenBytes: openTokens.length,
   site: projects.site(projectId),

@@ -11,7 +11,8 @@ import {
 } from "@herald/contracts";
 import { createRenderPersonal, weighPayloads } from "@herald/payload";
 import { askedRulesOf, placeholderValues, planWaves, rulesOfSend, type SendRules } from "@herald/rules";
-import type { RouteDeps } from "../deps.ts";
+import type { RequestDeps } from "../deps.ts";
+import type { RulesDeps } from "./accept-notification.ts";
 import { renderSamples } from "./render-samples.ts";
 
 /** Longer than for other requests: registry reads every device of the audience. */
@@ -64,8 +65,10 @@ const delaysOf = (delayed: Readonly<Record<string, number>>): DryRun["delayed"] 
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([until, devices]) => ({ until, reason: "quiet-hours" satisfies DeliveryReason, devices }));
 
+type DryRunDeps = RequestDeps & RulesDeps;
+
 /** Counts the audience and renders samples; changes nothing. */
-export const dryRun = async ({ sendRequest, openTokens, projects }: RouteDeps, command: SendV1): Promise<DryRun> => {
+export const dryRun = async ({ sendRequest, openTokens, projects }: DryRunDeps, command: SendV1): Promise<DryRun> => {
   const { projectId, content, local } = command;
   const targets = targetsOfSend(command);
   const devices = { ios: 0, android: 0, web: 0 };

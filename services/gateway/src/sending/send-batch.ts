@@ -9,7 +9,7 @@ import {
 import { createYieldIfDue, type Fault, HeraldError, hasCode, messageOf, parseBody } from "@herald/kit";
 import type { RouteDeps } from "../deps.ts";
 import type { Attempt } from "../idempotency/idempotency.ts";
-import { acceptNotification, rulesFor, sendCommand } from "./accept-notification.ts";
+import { acceptNotification, type RulesDeps, rulesFor, sendCommand } from "./accept-notification.ts";
 import { packAcceptedIds, unpackIds } from "./accepted-ids.ts";
 import { renderSend } from "./render-send.ts";
 import type { SendAnswer, SendOperation, Validated } from "./send-operation.ts";
@@ -78,7 +78,7 @@ const failedBefore = (at: number): string =>
 
 /** A request with several notifications: each is accepted or refused on its own. */
 export const sendBatch = (
-  deps: RouteDeps,
+  deps: RulesDeps & Pick<RouteDeps, "sends" | "templates">,
   projectId: ProjectId,
   notifications: readonly unknown[],
 ): SendOperation<Accepted> => {

@@ -33,11 +33,13 @@ export type SendOperation<Reply extends SendAnswer> = {
 export const measured = (commands: readonly SendV1[]): NewSend[] =>
   commands.map((command) => ({ command, bytes: Buffer.byteLength(JSON.stringify(command)) }));
 
+export type ChargeDeps = Pick<RouteDeps, "limits" | "queue">;
+
 /**
  * Counts sends against the quotas of their project. Returns how many of them are within the quotas, counted from the first, the error for
  * the others, and a function that refunds the charge of sends that were not sent.
  */
-export const chargeSends = async ({ limits, queue }: RouteDeps, projectId: ProjectId, sends: readonly NewSend[]) => {
+export const chargeSends = async ({ limits, queue }: ChargeDeps, projectId: ProjectId, sends: readonly NewSend[]) => {
   const room = await limits.reserveSends(projectId, sends.length);
   let refusal = room.granted < sends.length ? room.refusal : undefined;
   let granted = 0;
@@ -60,12 +62,12 @@ export const chargeSends = async ({ limits, queue }: RouteDeps, projectId: Proje
 };
 
 /** Counts a state of a Live Activity as one send, like {@link chargeSends}. */
-export const chargeState = (deps: RouteDeps, projectId: ProjectId) =>
+export const chargeState = (deps: ChargeDeps, projectId: ProjectId) =>
   chargeSends(deps, projectId, [{ command: {} as SendV1, bytes: activityLimits.stateBytes }]);
 
 /** Performs a request that sends notifications. A first attempt is grouped with others; a repeat uses the ids of the first attempt. */
 export const sendOperation = <Reply extends SendAnswer>(
-  deps: RouteDeps,
+  deps: ChargeDeps & Pick<RouteDeps, "sends">,
   projectId: ProjectId,
   { validate, rebuildCommands, rebuildResponse }: SendOperation<Reply>,
 ): Work<Reply, NotificationId> => ({
