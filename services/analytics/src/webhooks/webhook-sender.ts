@@ -27,8 +27,10 @@ type Deps = {
   readonly pollIntervalMs?: number | undefined;
 };
 
+type SendMessageDeps = Pick<Deps, "client" | "flush" | "messages" | "now" | "random" | "webhooks">;
+
 /** Sends a claimed message once and stores the outcome. Rejects, and stores nothing, when `signal` is aborted. */
-const createSendMessage = ({ webhooks, messages, client, flush, now, random }: Deps) => {
+const createSendMessage = ({ webhooks, messages, client, flush, now, random }: SendMessageDeps) => {
   const headersFor = (secrets: readonly string[], id: string, body: string, at: Date) => {
     const timestamp = Math.floor(at.getTime() / 1_000);
     return {
