@@ -8,7 +8,7 @@ import type { ConnectProvider } from "./providers/connect-provider.ts";
 import type { ProviderPool } from "./providers/provider-pool.ts";
 import type { createStores, DispatchOutbox } from "./stores/stores.ts";
 
-/** Dependencies that the parts of dispatch share. Each part uses only those it destructures. */
+/** Dependencies that the parts of dispatch share. Each part picks those that it uses. */
 export type Deps = ReturnType<typeof createStores> & {
   readonly bus: Bus;
   readonly outbox: DispatchOutbox;

@@ -19,8 +19,8 @@ const evaluateHours = (rules: SendRules, device: Recipient, at: At): RuleResult 
 };
 
 /**
- * Evaluates the rules for a device of a batch whose push is due, before its first attempt: first whether it is switched off, then quiet hours. The cap
- * comes last, for those that are left. Undefined: the device gets the push, as far as these rules are concerned.
+ * Evaluates the rules for the devices of a batch that is due, before its first attempt: first whether it is switched off, then quiet
+ * hours. The cap comes last, for those that are left. Undefined: the device gets the push, as far as these rules are concerned.
  */
 export const createEvaluateDevice = (rules: SendRules, at: At) => {
   // Most devices share few time zones and hours, and reading a clock of a zone costs more than all else here.

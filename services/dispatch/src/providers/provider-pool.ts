@@ -253,9 +253,9 @@ const createChannel = (
     /** The push of this permit decides a doubt about the credential. */
     isSecond: (permit: RoutePermit): boolean => doubt?.isSecond(permit) === true,
     /**
-     * The provider refused the credential for a push. `"confirmed"`: as for the second in a row, so this process sends nothing more with it.
-     * `"unconfirmed"`: the push waits. `isAttempt`: the provider has lately accepted what it had refused, so it may mean this push alone, which
-     * must not be tried for ever.
+     * The provider refused the credential for a push. `"confirmed"`: as for the second in a row, so this process sends nothing more with
+     * it. `"unconfirmed"`: the push waits. `isAttempt`: the provider has lately accepted what it had refused, so it may mean this push
+     * alone, which must not be tried for ever.
      */
     onRefusal: (permit: RoutePermit, reason: string) => {
       if (refused) return { kind: "confirmed" } as const;
