@@ -19,10 +19,7 @@ const oldWords: readonly (readonly [name: RegExp, better: string])[] = [
   [/\binRounds\b|\binOrder\b/, "retryOnConflict, keyedMutex"],
   [/\bOccasion\b/, "EventContext"],
   [/\b(?:Service)?[Gg]round\b(?!-)|\bServiceParts\b/, "Deps, ServiceDefinition"],
-  [
-    /\w*Verdict\w*|\b(?:create|type )Judge\b|\bisJudged\b|\bopenDoor\b/,
-    "token refusal, result; rules are evaluated; port",
-  ],
+  [/\w*Verdict\w*|\b(?:create|type )Judge\b|\bisJudged\b|\bopenDoor\b/, "refusal, result, rules, port"],
   [/\b(?:most|least)[A-Z]\w*|\b(?:MOST|LEAST)_\w+/, "max…, min…"],
   [/\bwhoever\b|\banew\b|\bbec[ao]mes? of\b/i, "the person or process that acts; again; the result"],
 ];

@@ -18,18 +18,11 @@ import type { NotificationState } from "../stores/notification-document.ts";
 import { errorsOfSmall } from "../stores/recipient-store.ts";
 import type { FindNotification } from "./notifications.ts";
 
-type RecipientRequestDeps = Pick<Deps, "bus" | "notifications" | "now" | "recipients"> & {
-  readonly find: FindNotification;
-};
+type RecipientDeps = Pick<Deps, "bus" | "notifications" | "now" | "recipients"> & { readonly find: FindNotification };
 
 /** Requests about the recipients of notifications: registry expands them page after page, and the gateway uploads and shows them. */
-export const handleRecipientRequests = ({
-  bus,
-  notifications,
-  recipients,
-  find,
-  now,
-}: RecipientRequestDeps): RequestListener[] => {
+export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] => {
+  const { bus, notifications, recipients, find, now } = deps;
   /** Whether no more lines are awaited: the notification was stopped or has expired, or its sender is silent. */
   const isOver = async ({ projectId, _id, upload, stop, expiresAt, acceptedAt, sendAt }: NotificationState) => {
     if (stop || now() >= expiresAt) return true;

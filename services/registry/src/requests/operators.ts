@@ -36,12 +36,8 @@ const operatorNotFound = () => notFound("operator-not-found", "operator");
 
 type OperatorDeps = Pick<Deps, "bus" | "now" | "operatorReplication" | "operators">;
 
-export const handleOperatorRequests = ({
-  bus,
-  operators,
-  operatorReplication,
-  now,
-}: OperatorDeps): RequestListener[] => {
+export const handleOperatorRequests = (deps: OperatorDeps): RequestListener[] => {
+  const { bus, operators, operatorReplication, now } = deps;
   /** Replicates a change to the gateways before the reply. */
   const replicated = async (changing: Promise<OperatorDocument | null>): Promise<Operator> => {
     const operator = existing(await changing, operatorNotFound);
