@@ -44,7 +44,7 @@ export const numberOption = (flags: string, description: string): Option =>
 /** An option with a number from 0 to 1. */
 export const shareOption = (flags: string, description: string): Option => option(flags, description).argParser(share);
 /** An option that may be repeated. */
-export const repeated = (flags: string, description: string, choices?: readonly string[]): Option => {
+export const repeatable = (flags: string, description: string, choices?: readonly string[]): Option => {
   const one = option(flags, description);
   if (choices !== undefined) one.choices(choices);
   return one.argParser((value: string, before: string[] | undefined) => {

@@ -1,7 +1,7 @@
 import type { EventType } from "@herald/client";
 import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
-import { type Add, numberOption, option, repeated } from "../define.ts";
+import { type Add, numberOption, option, repeatable } from "../define.ts";
 import { show, toJson } from "../terminal/text.ts";
 
 type Options = {
@@ -22,7 +22,7 @@ export const addEvents = (group: Command, add: Add) =>
     usage: "follow",
     does: "Print events as they happen; with --json, one per line",
     options: [
-      repeated("--type <type>", "only events of this type; repeatable", knownValues.eventType),
+      repeatable("--type <type>", "only events of this type; repeatable", knownValues.eventType),
       option("--since <time>", "start time, at most 30 days ago"),
       option("--after <position>", "resume after this position"),
       numberOption("--count <count>", "stop after this many"),

@@ -2,7 +2,7 @@ import type { AuditRow, Operator } from "@herald/client";
 import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import type { Entries, ListChoice } from "../context.ts";
-import { type Add, addDelete, listOptions, option, parsePairs, repeated } from "../define.ts";
+import { type Add, addDelete, listOptions, option, parsePairs, repeatable } from "../define.ts";
 import { UsageError } from "../failures.ts";
 import { columnsFor, titled } from "../terminal/table.ts";
 
@@ -37,7 +37,7 @@ const shown = (operator: Operator, token?: string): Entries => [
 type Grants = { readonly grant?: readonly string[] };
 
 const roleHelp = "member has only its grants, viewer reads, operator also sends and replays, admin may do everything";
-const grantOption = (meaning: string) => repeated("--grant <project=role>", meaning);
+const grantOption = (meaning: string) => repeatable("--grant <project=role>", meaning);
 
 /** The grants of `--grant prj_…=operator`; `none`: no grants; undefined: the option is absent. */
 const parseGrants = ({ grant }: Grants) => {

@@ -1,6 +1,6 @@
 import type { NewPreferences, Preferences } from "@herald/client";
 import type { Command } from "commander";
-import { type Add, option, repeated } from "../define.ts";
+import { type Add, option, repeatable } from "../define.ts";
 import { UsageError } from "../failures.ts";
 
 const entries = ({ kinds, quiet_hours: hours }: Preferences): [string, unknown][] => [
@@ -24,8 +24,8 @@ const chosen = ({ on = [], off = [], quietHours }: Choice): NewPreferences | und
 };
 
 const kinds = [
-  repeated("--on <kind>", "switch a kind on; repeatable. With any option, all choices made before are replaced"),
-  repeated("--off <kind>", "switch a kind off; repeatable"),
+  repeatable("--on <kind>", "switch a kind on; repeatable. With any option, all choices made before are replaced"),
+  repeatable("--off <kind>", "switch a kind off; repeatable"),
 ];
 
 export const addDevicePreferences = (group: Command, add: Add) => {

@@ -1,7 +1,7 @@
 import type { LimitsChange, Project, ProjectLimit } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
-import { type Add, addDelete, listOptions, option, parsePairs, repeated } from "../define.ts";
+import { type Add, addDelete, listOptions, option, parsePairs, repeatable } from "../define.ts";
 import { UsageError } from "../failures.ts";
 import { columnsFor, createTable, titled } from "../terminal/table.ts";
 import { formatNumber } from "../terminal/text.ts";
@@ -130,7 +130,7 @@ export const addProjects = (group: Command, add: Add) => {
     usage: "set-limits [id]",
     does: "Change limits and quotas of a project, within a second (default: the profile's)",
     options: [
-      repeated("--limit <name=value>", "name of `project limits`, and a number or `default`").makeOptionMandatory(),
+      repeatable("--limit <name=value>", "name of `project limits`, and a number or `default`").makeOptionMandatory(),
     ],
     examples: [["project set-limits --limit sends=200000 --limit devices=default", "200,000 notifications an hour"]],
     run: async ({ admin, result, terminal, project: own }, [id], { limit }) => {

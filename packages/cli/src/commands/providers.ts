@@ -4,7 +4,7 @@ import type { ApnsSettings, ProviderSettings, ProviderView, TestPush } from "@he
 import { knownValues } from "@herald/client/known-values";
 import { Argument, type Command } from "commander";
 import type { Context } from "../context.ts";
-import { type Add, addDelete, option, repeated } from "../define.ts";
+import { type Add, addDelete, option, repeatable } from "../define.ts";
 import { exitCodes, UsageError } from "../failures.ts";
 
 type Name = keyof ProviderSettings;
@@ -98,7 +98,7 @@ export const addProviders = (group: Command, add: Add) => {
         "AuthKey_….p8 of the Apple developer account, or the certificate's key",
       ).makeOptionMandatory(),
       option("--bundle-id <id>", "of the app, such as com.example.app").makeOptionMandatory(),
-      repeated("--further-bundle-id <id>", "another app of the team, which its devices name; repeatable"),
+      repeatable("--further-bundle-id <id>", "another app of the team, which its devices name; repeatable"),
       option("--team-id <id>", "10 characters"),
       option("--key-id <id>", "10 characters; default: taken from the file name"),
       option("--certificate <file>", "PEM, instead of team and key id"),

@@ -2,7 +2,7 @@ import type { DryRun, NewNotification, Notification } from "@herald/client";
 import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
-import { type Add, numberOption, option, parsePairs, repeated, shareOption } from "../define.ts";
+import { type Add, numberOption, option, parsePairs, repeatable, shareOption } from "../define.ts";
 import { exitCodes, UsageError } from "../failures.ts";
 import { readText } from "../read-text.ts";
 import { fields, titled } from "../terminal/table.ts";
@@ -173,7 +173,7 @@ export const addSend = (program: Command, add: Add) =>
     usage: "send",
     does: "Send a notification",
     options: [
-      repeated(
+      repeatable(
         "--to <target>",
         "topic:news, user:u-17, device:dev_…, token:…, metadata:plan=pro, condition:…, all; repeatable",
       ),
@@ -187,7 +187,7 @@ export const addSend = (program: Command, add: Add) =>
       option("--link <url>", "opened by a tap: a URL or an in-app path"),
       option("--image <url>", "https URL of an image"),
       option("--template <name>", "published template with its texts and settings"),
-      repeated("--var <name=value>", "value of a variable; name:=value for a number, true or false; repeatable"),
+      repeatable("--var <name=value>", "value of a variable; name:=value for a number, true or false; repeatable"),
       option(
         "--recipients <file>",
         "instead of --to: a recipient with values of its own a line, as NDJSON or CSV, also as .gz",
@@ -196,9 +196,9 @@ export const addSend = (program: Command, add: Add) =>
         .choices(knownValues.recipientKind)
         .default("user"),
       option("--resume <id>", "continue the upload of --recipients for a notification whose upload broke"),
-      repeated("--data <name=value>", "for the app; repeatable"),
+      repeatable("--data <name=value>", "for the app; repeatable"),
       option("--kind <kind>", "what sort of message it is, for lists and statistics, such as order-shipped"),
-      repeated("--label <name=value>", "for lists and statistics, such as campaign=spring; repeatable"),
+      repeatable("--label <name=value>", "for lists and statistics, such as campaign=spring; repeatable"),
       ...sendTimeOptions,
       numberOption("--ttl <seconds>", "time to live"),
       option("--priority <priority>", "delivery priority").choices(["high", "normal"]),
@@ -209,7 +209,7 @@ export const addSend = (program: Command, add: Add) =>
       option("--android-channel <id>", "notification channel of the Android app"),
       option("--icon <url>", "https URL of an icon, for browsers"),
       option("--receipts <share>", "share of devices asked to report the arrival: on, off or 0 to 1"),
-      repeated("--button <id=title>", "button, with a link after a comma: track=Track,/orders/42; up to three"),
+      repeatable("--button <id=title>", "button, with a link after a comma: track=Track,/orders/42; up to three"),
       option("--silent", "wake the app without showing anything"),
       option("--file <file>", "notification as JSON, `-` for stdin; flags take precedence"),
       option("--key <key>", "idempotency key: send only once, however often the command runs"),

@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import type { NewTemplate, PublishedVersion, TemplateSummary } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
-import { type Add, addDelete, listOptions, numberOption, option, repeated } from "../define.ts";
+import { type Add, addDelete, listOptions, numberOption, option, repeatable } from "../define.ts";
 import { UsageError } from "../failures.ts";
 import { readText } from "../read-text.ts";
 import { columnsFor } from "../terminal/table.ts";
@@ -100,7 +100,7 @@ export const addTemplates = (group: Command, add: Add) => {
     usage: "preview <name>",
     does: "Show the payloads of a template's draft",
     options: [
-      repeated("--var <name=value>", "value of a variable; name:=value for a number, true or false; repeatable"),
+      repeatable("--var <name=value>", "value of a variable; name:=value for a number, true or false; repeatable"),
       option("--locale <locale>", "locale of the device, such as de"),
       option("--device <id>", "device whose values and language are shown"),
       numberOption("--version <number>", "a published version instead of the draft"),

@@ -2,7 +2,7 @@ import type { ProjectToken } from "@herald/client";
 import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
-import { type Add, listOptions, option, repeated } from "../define.ts";
+import { type Add, listOptions, option, repeatable } from "../define.ts";
 import { columnsFor, titled } from "../terminal/table.ts";
 
 type Scope = (typeof knownValues.scope)[number];
@@ -15,7 +15,7 @@ export const addTokens = (group: Command, add: Add) => {
     does: "Create a project token and show it, only this once",
     options: [
       option("--name <name>", "name of the token, such as its user").makeOptionMandatory(),
-      repeated("--scope <scope>", "what it may do; repeatable (default: all but export)", knownValues.scope),
+      repeatable("--scope <scope>", "what it may do; repeatable (default: all but export)", knownValues.scope),
       option("--expires <time>", "expiry time, such as 2030-01-31T09:00:00Z"),
     ],
     examples: [["token create --name mailer --scope send", "for a program that only sends"]],

@@ -7,7 +7,7 @@ import {
   addDelete,
   listOptions,
   option,
-  repeated,
+  repeatable,
   type TimeChoice,
   timeFilters,
   timeOptions,
@@ -64,7 +64,7 @@ export const addWebhooks = (group: Command, add: Add) => {
     usage: "create <url>",
     does: "Create a webhook and show its secret, only this once",
     options: [
-      repeated("--event <type>", "only events of this type; repeatable", knownValues.eventType),
+      repeatable("--event <type>", "only events of this type; repeatable", knownValues.eventType),
       option("--description <text>", "description"),
     ],
     run: async (context, [url = ""], { event: events, description }) =>
