@@ -34,9 +34,9 @@ export const createRuleEvaluator = ({ caps, rules, now }: Pick<Deps, "caps" | "r
     const wanted = subjects.flatMap((subject) => subject || []);
     if (wanted.length === 0) return;
     const window = windowStart(cap.per, zone, now());
-    const held = await caps.take({ projectId, notificationId, kind: kind.kind, cap, window, subjects: wanted });
+    const taken = await caps.take({ projectId, notificationId, kind: kind.kind, cap, window, subjects: wanted });
     for (const [at, subject] of subjects.entries())
-      if (subject && !held.has(subject)) results[at] = { reason: "frequency-cap" };
+      if (subject && !taken.has(subject)) results[at] = { reason: "frequency-cap" };
   };
 
   return {
