@@ -1,4 +1,4 @@
-/** The dependency rule: contracts ← { rules ← payload, kit } ← { bus, mongo, http2-client } ← service ← services. Each rule says what breaks when it is broken. */
+/** The dependency rule: contracts ← { rules ← payload; kit } ← { bus, mongo, http2-client } ← service ← services. Each rule says what breaks when it is broken. */
 const tests = "\\.(unit|int|e2e|scenario)\\.test\\.ts$|\\.suite\\.ts$|/test/";
 /** The slice of webhooks has its domain beside its stores. */
 const pure = "^services/[^/]+/src/domain/|^services/analytics/src/webhooks/webhook-(message|attempt)\\.ts$";
@@ -36,11 +36,18 @@ module.exports = {
       "^packages/contracts/src",
       "^(packages/(?!contracts/)|services/)|node_modules/(?!zod/)",
     ),
+    {
+      name: "rules-are-pure",
+      comment: "What services must compute alike: no input, no output, no clock.",
+      severity: "error",
+      from: { path: "^packages/rules/src", pathNot: tests },
+      to: { pathNot: "^packages/(rules|contracts)/|^(node:)?crypto$" },
+    },
     only(
-      "rules-are-pure",
-      "What services must compute alike: no input, no output, no clock.",
-      "^packages/rules/src",
-      "^(packages/(?!rules/|contracts/)|services/)|node_modules/",
+      "kit-knows-contracts",
+      "Every service uses it: it knows no notification.",
+      "^packages/kit/src",
+      "^packages/(payload|rules)/",
     ),
     only(
       "payload-and-kit-know-contracts",
@@ -89,7 +96,7 @@ module.exports = {
       "service-knows-no-service",
       "What all services with a database share is below each of them.",
       "^packages/service/src",
-      "^(packages/(payload|http2-client|testing|simulators|local-stack)/|services/)",
+      "^(packages/(payload|rules|http2-client|testing|simulators|local-stack)/|services/)",
     ),
     { ...only("bus-without-mongo", "The bus stores nothing.", "^packages/bus/src", "^packages/mongo/") },
     {

@@ -19,7 +19,10 @@ const oldWords: readonly (readonly [name: RegExp, better: string])[] = [
   [/\binRounds\b|\binOrder\b/, "retryOnConflict, keyedMutex"],
   [/\bOccasion\b/, "EventContext"],
   [/\b(?:Service)?[Gg]round\b(?!-)|\bServiceParts\b/, "Deps, ServiceDefinition"],
-  [/\w*Verdict\w*|\b(?:create|type )Judge\b|\bisJudged\b|\bopenDoor\b/, "refusal, result, rules, port"],
+  [
+    /\w*Verdict\w*|\bJudge\b|\bcreateJudge\b|\b(?:isJ|j)udge[a-z]*[A-Z]?\w*\(|\b(?:const|let|readonly|type) (?:verdicts?|judged?)\b|\bopenDoor\b/,
+    "refusal, result, rules, port",
+  ],
   [/\b(?:most|least)[A-Z]\w*|\b(?:MOST|LEAST)_\w+/, "max…, min…"],
   [/\bwhoever\b|\banew\b|\bbec[ao]mes? of\b/i, "the person or process that acts; again; the result"],
 ];

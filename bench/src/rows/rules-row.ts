@@ -15,7 +15,7 @@ const users = 1_000;
 const clockAt = (at: number): string =>
   new Date(at).toISOString().slice("2030-01-31T".length, "2030-01-31T09:00".length);
 
-/** A kind with a cap, in a project with quiet hours that have ended: they are evaluated for every device, and none waits. */
+/** A kind with a cap, in a project with quiet hours that have ended: the rules are evaluated for every device, and none waits. */
 export const rulesRow: Row = {
   name: "rules",
   about:

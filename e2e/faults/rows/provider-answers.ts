@@ -91,7 +91,7 @@ const refused: Row = {
     const system = await shared();
     const trial = await startTrial(system, { each: 100, script: [] });
     const { project } = trial;
-    // Each of the project's pushes: a credential that one of them proves is not believed to be refused.
+    // Each of the project's pushes: a credential that one of them proves whose refusal is not confirmed.
     const refusal = { provider: "apns", status: 403, reason: "InvalidProviderToken" } as const;
     await system.simulators.script([crowd, single].map((tokenPrefix) => ({ ...refusal, tokenPrefix })));
     const id = await trial.broadcast();

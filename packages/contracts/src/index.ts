@@ -1,4 +1,4 @@
-// biome-ignore-all format: the names of one file stand on as few lines as hold them
+// biome-ignore-all format: the names of one file are on as few lines as they fit on
 export { type ActivityKey, ActivityRecord, activeActivityKey, activityKey } from "./activities.ts";
 export {
   ActivityAlert, ActivityAttributes, ActivityEvent, ActivityId, ActivityPush, ActivityReference, ContentState,

@@ -55,7 +55,7 @@ export const eventTagFields = {
   activity: ActivityReference.optional().meta({ description: "The Live Activity that it is about; absent: none" }),
 };
 const labelProblem = "must be <name>:<value> of a label, such as campaign:spring";
-/** Name and value of a {@link LabelFilter}; both empty: it is none. */
+/** Name and value of a {@link LabelFilter}; both empty if it is not one. */
 export const splitLabel = (label: string): [name: string, value: string] => {
   const split = label.indexOf(":");
   return split < 0 ? ["", ""] : [label.slice(0, split), label.slice(split + 1)];

@@ -35,7 +35,7 @@ export const unionUntil = (all: readonly OwnQuietHours[], zone: string, at: Date
   return until > at ? until : undefined;
 };
 
-/** What quiet hours depend on of a device. `quiet`: `22:00-07:00`, those of its user. */
+/** What quiet hours need to know of a device. `quiet`: `22:00-07:00`, those of its user. */
 type Clock = { readonly zone?: string | undefined; readonly quiet?: string | undefined };
 
 const ownHoursOf = (quiet: string): OwnQuietHours => {

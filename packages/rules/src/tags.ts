@@ -16,7 +16,7 @@ export const kindTag = (kind: string): Tag => `${kindPrefix}${kind}` as Tag;
 export const pushTypeTag = (type: PushType): Tag => `${pushTypePrefix}${type}`;
 const labelTag = (name: string, value: string): Tag => `${labelPrefix}${name}/${value}` as Tag;
 
-/** The tag of a {@link LabelFilter}. */
+/** The tag of a `LabelFilter`. */
 export const labelFilterTag = (label: string): Tag => labelTag(...splitLabel(label));
 
 const activityTag = ({ id, event, version }: ActivityReference): Tag =>

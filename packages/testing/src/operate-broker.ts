@@ -7,7 +7,7 @@ import type { Broker } from "./start-broker.ts";
 
 export type BrokerHands = Awaited<ReturnType<typeof operateBroker>>;
 
-/** Marks messages that were published again, so that it happens once. */
+/** Marks messages that were published again, so that they are not published again. */
 const againHeader = "Test-Published-Again";
 /** Headers that the second message must not copy: the broker acts on them, and would drop a message with the same id as a duplicate. */
 const notCopied = /^(Nats-Msg-Id|Nats-Expected-.*|Nats-Batch-.*)$/i;

@@ -81,7 +81,7 @@ describe("a kind", () => {
     expect(other.counts.accepted).toBe(3);
   });
 
-  test("rules are evaluated once: a redelivery reads them, also when the rules have changed", async () => {
+  test("rules are evaluated once: a redelivery reads the results, also when the rules have changed", async () => {
     await setRules({});
     const [one, other] = devices(2);
     if (!one || !other) throw new Error("no devices");

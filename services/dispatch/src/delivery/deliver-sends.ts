@@ -181,7 +181,7 @@ export const createDeliverSend = (deps: DeliverSendDeps) => {
     }
   };
 
-  /** Decides which devices get the push, and stores it with the send: a redelivery reads it. */
+  /** Evaluates the rules for its devices, and stores the results with the send: a redelivery reads them. */
   const store = async (send: GroupedSend, resolution: SendAudience, claim: Claim): Promise<StoredSend | null> => {
     const { projectId, notificationId: _id, content } = send;
     const sent = { _id, projectId, content, expiresAt: new Date(send.expiresAt) };

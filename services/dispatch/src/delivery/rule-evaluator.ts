@@ -15,7 +15,7 @@ type Sent = {
 };
 
 /**
- * Evaluates the rules of their project for devices whose push is due, once for each device: the results are stored before the push.
+ * Evaluates the rules of a project for devices whose push is due, once for each device: the results are stored before the push.
  * Repeatable: a slot of a cap that an earlier call took is kept.
  */
 export const createRuleEvaluator = ({ caps, rules, now }: Pick<Deps, "caps" | "rules" | "now">) => {

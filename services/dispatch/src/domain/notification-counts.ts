@@ -69,7 +69,7 @@ export const finalStatus = (cancelled: boolean, { devices, expired }: Tally): Fi
   return devices > 0 && expired === devices ? "expired" : "completed";
 };
 
-/** Answers about the tokens of one notification so far. */
+/** Answers that say something of the token itself, of one notification so far. */
 export type TokenAnswers = { readonly total: number; readonly unregistered: number };
 
 /** With fewer answers, a share means nothing. */
