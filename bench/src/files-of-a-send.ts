@@ -14,11 +14,11 @@ const sends = 5;
 /** The source files that ran while one plain send to a device was made, and in as long a time without one: of several of both. */
 type Windows = { readonly sends: readonly ReadonlySet<string>[]; readonly rests: readonly ReadonlySet<string>[] };
 
-/** The files that every send runs, sorted. `atRest`: of those that run in this share of the rests, they are left out. */
-export const filesOfEach = ({ sends: [first = new Set(), ...others], rests }: Windows, atRest: number): string[] =>
+/** The files that every send runs, and no more than so many of the rests, sorted. */
+export const filesOfEach = ({ sends: [first = new Set(), ...others], rests }: Windows, maxRests: number): string[] =>
   [...first]
     .filter((file) => others.every((files) => files.has(file)))
-    .filter((file) => rests.filter((files) => files.has(file)).length < atRest * rests.length)
+    .filter((file) => rests.filter((files) => files.has(file)).length <= maxRests)
     .toSorted();
 
 /** Starts a system, and sends. */

@@ -7,8 +7,8 @@ const rests = 40;
 
 const windows = await executedFilesOfSends(rests);
 // What runs now and then at rest, such as the provider's connection, is a send's, too.
-const files = filesOfEach(windows, 0.5);
-const without = filesOfEach(windows, Number.MIN_VALUE);
+const files = filesOfEach(windows, rests / 2);
+const without = filesOfEach(windows, 0);
 console.log(files.join("\n"));
 const count = (some: readonly string[], prefix: string) => some.filter((file) => file.startsWith(prefix)).length;
 console.error(`${files.length} files run for a send. ${without.length} of them never run in 40 s at rest;`);

@@ -1,7 +1,7 @@
 import type { StreamConfig, StreamInfo } from "@nats-io/jetstream";
 import { createInbox, type Msg } from "@nats-io/transport-node";
 import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
-import { restoredSize } from "./stream-sizes.ts";
+import { type EnsureOptions, wantedStreams } from "./ensure-streams.ts";
 
 /** What the backup of a stream begins with: a frame of JSON. Its chunks follow; a frame that is this text ends it. */
 type StreamHeader = { readonly config: StreamConfig; readonly state: StreamInfo["state"] };
@@ -65,18 +65,14 @@ const snapshot = async function* (connection: BusConnection, name: string): Asyn
 };
 
 /**
- * Restores the frames of {@link backUpStreams} in place of streams of the same names. Resolves to the number of streams. `sizeFactor`: of
- * their declared size, because this broker may have another disk than the one that was backed up.
+ * Restores the frames of {@link backUpStreams} in place of streams of the same names. Resolves to the number of streams. Each
+ * has the size that is wanted here, because this broker may have another disk than the one that was backed up, and not less than it holds.
  * @throws Error in words if one of them has messages and `replace` is false.
  */
 export const restoreStreams = async (
   bus: Bus,
   frames: AsyncGenerator<Uint8Array>,
-  {
-    replace,
-    replicas,
-    sizeFactor,
-  }: { readonly replace: boolean; readonly replicas: number; readonly sizeFactor: number },
+  { replace, ...shape }: EnsureOptions & { readonly replace: boolean },
 ): Promise<number> => {
   const connection = connectionOf(bus);
   const names = textOf<string[]>((await frames.next()).value);
@@ -87,12 +83,13 @@ export const restoreStreams = async (
       `the broker has messages (${full.config.name}: ${full.state.messages}): restore with --replace to remove them first`,
     );
   for (const { config } of existing) await connection.jsm.streams.delete(config.name);
+  const sizes = new Map(wantedStreams(shape).map(({ name, max_bytes }) => [name, max_bytes]));
   let deliver: string | undefined;
   for await (const frame of frames) {
     if (deliver === undefined) {
       const { config, state } = textOf<StreamHeader>(frame);
-      const size = restoredSize(config, state.bytes, sizeFactor);
-      const wanted = { config: { ...config, num_replicas: replicas, max_bytes: size }, state };
+      const maxBytes = Math.max(sizes.get(config.name) ?? config.max_bytes, state.bytes);
+      const wanted = { config: { ...config, num_replicas: shape.replicas, max_bytes: maxBytes }, state };
       const subject = `$JS.API.STREAM.RESTORE.${config.name}`;
       deliver = (await request<{ deliver_subject: string }>(connection, subject, wanted)).deliver_subject;
       continue;

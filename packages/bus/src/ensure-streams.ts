@@ -16,7 +16,7 @@ import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { consumedStream, consumerPrefix } from "./permissions/index.ts";
 import { gibibyte, isOutOfStorage, minStorage, smallerThanStored, tooLittleStorage, total } from "./stream-sizes.ts";
 
-type EnsureOptions = {
+export type EnsureOptions = {
   /** Copies of every stream: 1 locally, 3 in production. */
   readonly replicas: 1 | 3;
   /** A share of every declared size, 1 when absent: all of them together are 25.5 GiB. */
@@ -43,11 +43,7 @@ export const ensureStreams = async (bus: Bus, options: EnsureOptions) => {
     if (outcome !== "failed") report[outcome].push(name);
     report.problems.push(...problems.map((problem) => `${name}: ${problem}`));
   };
-  const names = Object.keys(streams) as StreamName[];
-  const wanted = [
-    ...names.map((name) => streamConfig(name, options)),
-    ...(Object.keys(buckets) as BucketName[]).map((name) => bucketConfig(name, options)),
-  ];
+  const wanted = wantedStreams(options);
   const existing = new Map<string, StreamInfo>();
   for (const { name } of wanted) {
     const info = await undefinedIfMissing(jsm.streams.info(name));
@@ -81,7 +77,7 @@ export const ensureStreams = async (bus: Bus, options: EnsureOptions) => {
     throw new Error(tooLittleStorage({ asked: total(wanted), taken, refused }));
   }
   for (const name of Object.keys(durables) as DurableName[]) file(name, await ensureDurable(connection, name));
-  for (const name of names)
+  for (const name of streamNames)
     for await (const { name: durable, config } of jsm.consumers.list(name)) {
       const declared = durable in durables && durables[durable as DurableName].stream === name;
       const external = name === consumedStream && durable.startsWith(consumerPrefix);
@@ -98,6 +94,14 @@ type EnsureResult = {
   readonly problems: string[];
 };
 type NamedStream = Partial<StreamConfig> & Pick<StreamConfig, "name" | "max_bytes">;
+
+const streamNames = Object.keys(streams) as StreamName[];
+
+/** The streams as they are declared, also those of buckets. */
+export const wantedStreams = (options: EnsureOptions): NamedStream[] => [
+  ...streamNames.map((name) => streamConfig(name, options)),
+  ...(Object.keys(buckets) as BucketName[]).map((name) => bucketConfig(name, options)),
+];
 
 const unlimited = -1;
 

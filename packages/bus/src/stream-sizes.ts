@@ -12,13 +12,6 @@ export const declaredBytes = [...Object.values(streams), ...Object.values(bucket
   0,
 );
 
-/** The size of a stream of a backup where all have `sizeFactor` of their declared size: not less than what it holds. */
-export const restoredSize = ({ name, max_bytes }: StreamConfig, held: number, sizeFactor: number): number => {
-  const declared: Readonly<Record<string, { readonly maxBytes: number }>> = { ...streams, ...buckets };
-  const { maxBytes } = declared[name.replace(/^KV_/, "")] ?? {};
-  return maxBytes === undefined ? max_bytes : Math.max(Math.floor(maxBytes * sizeFactor), held);
-};
-
 type Sized = Pick<StreamConfig, "max_bytes">;
 
 export const total = (all: readonly Sized[]): number => all.reduce((sum, { max_bytes }) => sum + max_bytes, 0);

@@ -15,7 +15,7 @@ afterAll(() => Promise.all([from.stop(), to.stop()]));
 
 /** Half of the sizes that the other broker has. */
 const sizeFactor = 0.005;
-const keep = (replace: boolean) => ({ replace, replicas: 1, sizeFactor });
+const keep = (replace: boolean) => ({ replace, replicas: 1 as const, sizeFactor });
 const bodies = async (t: BusTest, stream: Parameters<typeof readStream>[1]) =>
   (await readStream(t, stream)).map(({ subject, data }) => ({ subject, data }));
 
