@@ -1,10 +1,43 @@
 import { HeraldError, hasCode } from "./herald-error.ts";
 
+/** The items of one call. `left`: those without a result. */
+type Call<Result> = {
+  readonly results: PromiseSettledResult<Result>[];
+  left: number;
+  readonly resolve: (results: readonly PromiseSettledResult<Result>[]) => void;
+};
+
 type Waiting<Item, Result> = {
   readonly item: Item;
   readonly bytes: number;
-  readonly resolve: (result: Result | PromiseLike<Result>) => void;
-  readonly reject: (error: unknown) => void;
+  readonly call: Call<Result>;
+  /** The item's place in its call. */
+  readonly index: number;
+};
+
+const settle = <Result>({ call, index }: Waiting<unknown, Result>, result: PromiseSettledResult<Result>): void => {
+  call.results[index] = result;
+  if (--call.left === 0) call.resolve(call.results);
+};
+
+const fail = <Result>(all: readonly Waiting<unknown, Result>[], reason: unknown): void => {
+  for (const waiting of all) settle(waiting, { status: "rejected", reason });
+};
+
+const succeed = <Result>(waiting: Waiting<unknown, Result>, result: Result | Promise<Result>): void => {
+  if (result instanceof Promise)
+    result.then(
+      (value: Result) => settle(waiting, { status: "fulfilled", value }),
+      (error: unknown) => fail([waiting], error),
+    );
+  else settle(waiting, { status: "fulfilled", value: result as Result });
+};
+
+export type GroupCommit<Item, Result> = {
+  /** Writes one item. Resolves to its result, and rejects with its own or with its group's error. `bytes`: its size. */
+  (item: Item, bytes?: number): Promise<Result>;
+  /** Writes several items, each as if it came alone, with one promise. Resolves when each has its result or its error. */
+  all(items: readonly Item[], bytesOf?: (item: Item) => number): Promise<readonly PromiseSettledResult<Result>[]>;
 };
 
 export type GroupCommitOptions<Item> = {
@@ -30,11 +63,10 @@ export type GroupCommitOptions<Item> = {
 /**
  * Writes items in groups, without waiting for a group to fill: an idle writer starts at the end of this turn of the event loop, with all
  * items of the turn, and items that arrive during a write share the next group, with one round trip and one disk sync. `write` resolves
- * to the result of each item, in order, or to a promise of it. `bytes` is an item's share of `groupBytes` and `maxBytes`. Each call resolves
- * to its item's result, and rejects with its own or with its group's error.
+ * to the result of each item, in order, or to a promise of it. The sizes of items count for `groupBytes` and `maxBytes`.
  */
 export const createGroupCommit = <Item, Result>(
-  write: (items: readonly Item[]) => Promise<readonly (Result | PromiseLike<Result>)[]>,
+  write: (items: readonly Item[]) => Promise<readonly (Result | Promise<Result>)[]>,
   {
     max,
     keyOf,
@@ -44,7 +76,7 @@ export const createGroupCommit = <Item, Result>(
     waiting = Number.POSITIVE_INFINITY,
     maxBytes = Number.POSITIVE_INFINITY,
   }: GroupCommitOptions<Item>,
-): ((item: Item, bytes?: number) => Promise<Result>) => {
+): GroupCommit<Item, Result> => {
   let queue: Waiting<Item, Result>[] = [];
   let writing = 0;
   let pendingBytes = 0;
@@ -59,15 +91,15 @@ export const createGroupCommit = <Item, Result>(
   const writeGroup = async (group: readonly Waiting<Item, Result>[]): Promise<void> => {
     try {
       const results = await write(group.map(({ item }) => item));
-      for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result | PromiseLike<Result>);
+      for (const [index, waiting] of group.entries()) succeed(waiting, results[index] as Result | Promise<Result>);
     } catch (error) {
-      for (const { reject } of group) reject(error);
+      fail(group, error);
       if (!hasCode(error, "bus-unavailable", "database-unavailable")) return;
       // The waiters behind the group would get the same error, each after another timeout.
       const behind = queue;
       queue = [];
       release(behind);
-      for (const { reject } of behind) reject(error);
+      fail(behind, error);
     }
   };
 
@@ -138,15 +170,31 @@ export const createGroupCommit = <Item, Result>(
     });
   };
 
-  return (item, bytes = 0) =>
+  const enter = (item: Item, bytes: number, call: Call<Result>, index: number): void => {
+    const one = { item, bytes, call, index };
+    // An item is accepted, however large, if no other item is pending.
+    if (queue.length >= waiting || (pendingBytes > 0 && pendingBytes + bytes > maxBytes)) {
+      fail([one], new HeraldError("queue-full", "too many requests wait to be written", { retryAfterSeconds: 1 }));
+      return;
+    }
+    pendingBytes += bytes;
+    queue.push(one);
+    pumpAtEndOfTurn();
+  };
+
+  const commit = (item: Item, bytes = 0): Promise<Result> =>
     new Promise((resolve, reject) => {
-      // An item is accepted, however large, if no other item is pending.
-      if (queue.length >= waiting || (pendingBytes > 0 && pendingBytes + bytes > maxBytes)) {
-        reject(new HeraldError("queue-full", "too many requests wait to be written", { retryAfterSeconds: 1 }));
-        return;
-      }
-      pendingBytes += bytes;
-      queue.push({ item, bytes, resolve, reject });
-      pumpAtEndOfTurn();
+      const settled = ([result]: readonly PromiseSettledResult<Result>[]) => {
+        if (result?.status === "fulfilled") resolve(result.value);
+        else reject(result?.reason);
+      };
+      enter(item, bytes, { results: [], left: 1, resolve: settled }, 0);
     });
+  commit.all = (items: readonly Item[], bytesOf: (item: Item) => number = () => 0) =>
+    new Promise<readonly PromiseSettledResult<Result>[]>((resolve) => {
+      if (items.length === 0) return resolve([]);
+      const call: Call<Result> = { results: new Array(items.length), left: items.length, resolve };
+      for (const [index, item] of items.entries()) enter(item, bytesOf(item), call, index);
+    });
+  return commit;
 };

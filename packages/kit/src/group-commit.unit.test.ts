@@ -174,4 +174,30 @@ describe("a group commit", () => {
     expect(await Promise.all(all)).toEqual(["a0", "a1", "a2", "a3", "a4", "b1", "c1", "b2"]);
     expect(groups).toEqual([["a0"], ["a1", "b1", "c1"], ["a2", "b2", "a3"], ["a4"]]);
   });
+
+  test("writes the items of one call as if each came alone: in several groups, in turns with other keys, each with its own error", async () => {
+    const groups: string[][] = [];
+    const commit = createGroupCommit<string, string>(
+      async (items) => {
+        groups.push([...items]);
+        if (items.includes("a4")) throw new Error("refused");
+        return items.map((item) => (item === "a2" ? Promise.reject(new Error("alone")) : `${item}!`));
+      },
+      { max: 3, concurrent: 1, keyOf: (item) => item[0] ?? "" },
+    );
+    const several = commit.all(["a1", "a2", "a3", "a4"]);
+    expect(await commit("b1")).toBe("b1!");
+    expect(groups[0]).toEqual(["a1", "b1", "a2"]);
+    const reason = (message: string) => ({ status: "rejected", reason: new Error(message) });
+    expect(await several).toEqual([
+      { status: "fulfilled", value: "a1!" },
+      reason("alone"),
+      ...[reason("refused"), reason("refused")],
+    ]);
+    expect(groups).toEqual([
+      ["a1", "b1", "a2"],
+      ["a3", "a4"],
+    ]);
+    expect(await commit.all([])).toEqual([]);
+  });
 });

@@ -29,7 +29,7 @@ export {
   unseal,
 } from "./envelope/envelope.ts";
 export { createFairGate, createShares, type FairGate } from "./fair-gate.ts";
-export { createGroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+export { createGroupCommit, type GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 export { createHealth } from "./health.ts";
 export { existing, type Fault, HeraldError, hasCode, messageOf, notFound, pointerTo } from "./herald-error.ts";
 export { clientAddress } from "./http/client-address.ts";

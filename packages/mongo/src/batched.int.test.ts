@@ -2,6 +2,7 @@ import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { type Collection, MongoClient } from "mongodb";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { findBatched, insertBatched, updateBatched } from "./batched.ts";
+import { isDuplicateKey } from "./conflicts.ts";
 
 type Row = { _id: string; projectId: string; name?: string; state?: string };
 
@@ -106,4 +107,26 @@ test("concurrent reads share a few commands, and each returns only documents of 
   expect(found.slice(0, 50)).toEqual(all(50).map((id) => row(id)));
   expect(found.slice(50)).toEqual(Array.from({ length: 11 }, () => null));
   expect(asked.length).toBeLessThan(5);
+});
+
+test("an update that the database refuses fails alone", async () => {
+  await rows.insertMany([...all(5).map((id) => row(id)), row(9, { name: "taken" })]);
+  const update = updateBatched(rows);
+  const results = await update.all(
+    all(5).map((id) => ({
+      key: { _id: `r${id}`, projectId: "p" },
+      condition: { state: { $exists: false } },
+      update: { $set: { state: "x", ...(id === 3 && { name: "taken" }) } },
+    })),
+  );
+  expect(results.map((one) => (one.status === "fulfilled" ? one.value : isDuplicateKey(one.reason)))).toEqual([
+    ...["updated", "updated", "updated", true, "updated"],
+  ]);
+  expect(await rows.countDocuments({ state: "x" })).toBe(4);
+});
+
+test("documents of one call are inserted as if each came alone", async () => {
+  await rows.insertOne(row(1));
+  const results = await insertBatched(rows).all([row(0), row(1), { ...row(2), "a\0b": 1 } as Row]);
+  expect(results).toEqual([{ done: true }, { done: false }, { done: false, error: expect.any(Error) }]);
 });

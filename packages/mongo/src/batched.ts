@@ -12,6 +12,7 @@ import {
   type OptionalUnlessRequiredId,
   type UpdateFilter,
   type WithId,
+  type WriteError,
 } from "mongodb";
 import { areDuplicateKeys, isDuplicateKey } from "./conflicts.ts";
 import { orUnavailable } from "./unavailable.ts";
@@ -57,7 +58,7 @@ const isUnencodable = (error: unknown): boolean =>
  * one; no call waits for others to arrive. Each caller gets the result of its own document, also if another one cannot be encoded.
  */
 export const inOneCommand = <Item, Result>(
-  command: (items: readonly Item[]) => Promise<readonly Result[]>,
+  command: (items: readonly Item[]) => Promise<readonly (Result | Promise<Result>)[]>,
   /** The project of an item, so that one project does not delay the others. */
   keyOf?: (item: Item) => string,
 ) =>
@@ -101,14 +102,24 @@ export const insertEach = async <Doc extends Owned>(
  * Inserts one document, in a command with others. Resolves to false when a unique index already has its key. Throws as `insertOne`
  * does: for this document alone, unless the whole command failed.
  */
-export const insertBatched = <Doc extends Owned>(collection: Collection<Doc>): ((doc: Doc) => Promise<boolean>) => {
+export const insertBatched = <Doc extends Owned>(collection: Collection<Doc>) => {
   const commit = inOneCommand<Doc, Inserted>((docs) => insertEach(collection, docs), projectOf);
-  return async (doc) => {
+  const insert = async (doc: Doc): Promise<boolean> => {
     const { done, error } = await commit(doc);
     if (error !== undefined) throw error;
     return done;
   };
+  /** Inserts several documents, each with its own result. Does not reject. */
+  insert.all = async (docs: readonly Doc[]): Promise<Inserted[]> =>
+    (await commit.all(docs)).map((each) =>
+      each.status === "fulfilled" ? each.value : { done: false, error: each.reason },
+    );
+  return insert;
 };
+
+/** The error of one operation of several, as if it had been alone. */
+const errorOf = ({ result }: MongoBulkWriteError, one: WriteError): MongoBulkWriteError =>
+  new MongoBulkWriteError({ message: one.errmsg ?? "refused", code: one.code, writeErrors: [one] }, result);
 
 /** The result of each document of an unordered insert that failed. Throws when the error does not contain them. */
 const outcomes = (error: unknown, count: number): Inserted[] => {
@@ -117,10 +128,7 @@ const outcomes = (error: unknown, count: number): Inserted[] => {
   if (refused.length === 0) throw error;
   const all: Inserted[] = Array.from({ length: count }, () => ({ done: true }));
   for (const one of refused) {
-    const alone = new MongoBulkWriteError(
-      { message: one.errmsg ?? "refused", code: one.code, writeErrors: [one] },
-      error.result,
-    );
+    const alone = errorOf(error, one);
     all[one.index] = { done: false, error: isDuplicateKey(alone) ? undefined : alone };
   }
   return all;
@@ -135,20 +143,23 @@ type Update<Doc> = {
   /** Further conditions on the document. */
   readonly condition: Filter<Doc>;
   readonly update: UpdateFilter<Doc>;
+  /** Updates of a collection with the same text are equal. Absent: their JSON is compared. */
+  readonly same?: string | undefined;
 };
 
 /**
  * Updates one document if it matches `condition`, in a command with others; equal updates are one operation. Resolves to `unknown` when
  * the command did not find all its documents, and does not say which. After `unknown`, or when it throws as `updateOne` does, the document
- * may have been updated.
+ * may have been updated. An update that the database refuses fails no other.
  */
-export const updateBatched = <Doc extends Owned>(
-  collection: Collection<Doc>,
-): ((key: Key, condition: Filter<Doc>, update: UpdateFilter<Doc>) => Promise<Updated>) => {
+export const updateBatched = <Doc extends Owned>(collection: Collection<Doc>) => {
   const commit = inOneCommand<Update<Doc>, Updated>(
     async (updates) => {
       // All updates are for one collection, so equal JSON means equal updates.
-      const same = Map.groupBy(updates, ({ condition, update }) => JSON.stringify([condition, update]));
+      const same = Map.groupBy(
+        updates,
+        ({ condition, update, same: text }) => text ?? JSON.stringify([condition, update]),
+      );
       const operations = [...same.values()].map((all): AnyBulkWriteOperation<Doc> => {
         const [first] = all as [Update<Doc>, ...Update<Doc>[]];
         const keys = {
@@ -163,13 +174,38 @@ export const updateBatched = <Doc extends Owned>(
         // `updateOne`, because the driver retries it when its connection breaks.
         return all.length === 1 ? { updateOne: operation } : { updateMany: operation };
       });
-      const { matchedCount } = await collection.bulkWrite(operations, { ordered: false });
-      if (matchedCount === updates.length) return updates.map(() => "updated");
-      return updates.map(() => (matchedCount === 0 ? "not found" : "unknown"));
+      const { matchedCount, refused } = await writeEach(collection, operations);
+      const failed = new Map(
+        [...same.values()].flatMap((all, at) => all.map((one) => [one, refused.get(at)] as const)),
+      );
+      const sent = updates.filter((one) => failed.get(one) === undefined).length;
+      const rest = matchedCount === sent ? "updated" : matchedCount === 0 ? "not found" : "unknown";
+      return updates.map((one) => (failed.get(one) === undefined ? rest : Promise.reject(failed.get(one))));
     },
     ({ key }) => key.projectId,
   );
-  return (key, condition, update) => commit({ key, condition, update });
+  const update = (key: Key, condition: Filter<Doc>, change: UpdateFilter<Doc>): Promise<Updated> =>
+    commit({ key, condition, update: change });
+  update.all = commit.all;
+  return update;
+};
+
+/** Performs operations in one command. `refused`: the errors of those that the database refused, by index. Throws if the whole failed. */
+const writeEach = async <Doc extends Document>(
+  collection: Collection<Doc>,
+  operations: AnyBulkWriteOperation<Doc>[],
+): Promise<{ readonly matchedCount: number; readonly refused: ReadonlyMap<number, unknown> }> => {
+  try {
+    const { matchedCount } = await collection.bulkWrite(operations, { ordered: false });
+    return { matchedCount, refused: new Map() };
+  } catch (error) {
+    if (!(error instanceof MongoBulkWriteError) || [error.writeErrors].flat().length === 0) throw error;
+    const { matchedCount } = error.result;
+    return {
+      matchedCount,
+      refused: new Map([error.writeErrors].flat().map((one) => [one.index, errorOf(error, one)])),
+    };
+  }
 };
 
 /**
@@ -190,8 +226,8 @@ export const findByIds = <Doc extends Document>(
 export const findBatched = <Doc extends Owned, Projection extends keyof Doc = keyof Doc>(
   collection: Collection<Doc>,
   projection?: Document,
-): ((key: Key) => Promise<Pick<Doc, Projection> | null>) => {
-  return inOneCommand<Key, Pick<Doc, Projection> | null>(async (keys) => {
+) =>
+  inOneCommand<Key, Pick<Doc, Projection> | null>(async (keys) => {
     const ids = keys.map(({ _id }) => _id);
     // Names the projects, so that a sharded collection queries only their shards.
     const filter = { projectId: anyOf(keys.map(({ projectId }) => projectId)) } as unknown as Filter<Doc>;
@@ -202,7 +238,6 @@ export const findBatched = <Doc extends Owned, Projection extends keyof Doc = ke
       return doc?.projectId === projectId ? doc : null;
     });
   }, projectOf);
-};
 
 /**
  * Inserts the documents whose keys no unique index has yet, and does not change existing ones. Returns the refused documents; after a lost
