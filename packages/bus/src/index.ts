@@ -25,7 +25,13 @@ export { handleRequest, type RequestListener } from "./handle-request.ts";
 export { limitEventsPerProject } from "./limit-events.ts";
 export { currentOrigin, fromOrigin, type Origin } from "./message-format.ts";
 export { preparePublish, publish, schedule } from "./publish.ts";
-export { groupedPublish, groupedPublishEvent, publishEvent, publishEvents } from "./publish-grouped.ts";
+export {
+  groupedPublish,
+  groupedPublishEvents,
+  type PublishedEvent,
+  publishEvent,
+  publishEvents,
+} from "./publish-grouped.ts";
 export {
   countMessages,
   hasMessages,

@@ -1,7 +1,6 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import { hash } from "node:crypto";
 import { batchedTypes, eventBatchType, headerNames } from "@herald/contracts";
-import { currentOrigin } from "./message-format.ts";
+import type { Origin } from "./message-format.ts";
 import type { Encoded } from "./publish.ts";
 
 /** A message costs the broker 20 µs, so more would save little; and all are repeated together when a consumer fails. */
@@ -12,15 +11,15 @@ const maxEvents = 100;
  */
 const maxBytes = 131_072;
 
-/** An encoded event. `runInContext` runs a function in the async context of its sender; absent: in the current one. */
+/** An encoded event, and the request that it is of. */
 export type EncodedEvent = Encoded & {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly runInContext?: <Result>(fn: () => Result) => Result;
+  readonly origin: Origin;
 };
 
-/** The context of no request: events of several requests share a message. */
-const outside = AsyncLocalStorage.snapshot();
+/** Events of several requests share a message. */
+const noOrigin: Origin = {};
 
 /** Events that become one message. Messages are published in the order of `place`. */
 type Batch = {
@@ -72,8 +71,7 @@ export const joinEvents = (events: readonly EncodedEvent[]): EncodedEvent[] => {
 };
 
 /** The event in structured mode: attributes and data in one object. */
-const entryOf = ({ headers, body, runInContext = here }: EncodedEvent): string => {
-  const { requestId, traceparent } = runInContext(currentOrigin);
+const entryOf = ({ headers, body, origin: { requestId, traceparent } }: EncodedEvent): string => {
   const attributes = {
     specversion: headers[headerNames.ceSpecVersion],
     id: headers[headerNames.ceId],
@@ -87,8 +85,6 @@ const entryOf = ({ headers, body, runInContext = here }: EncodedEvent): string =
   return `${JSON.stringify(attributes).slice(0, -1)},"data":${body}}`;
 };
 
-const here = <Result>(fn: () => Result): Result => fn();
-
 const messageOf = ({ entries, events }: Batch): EncodedEvent => {
   const [first] = events;
   if (first === undefined) throw new RangeError("a batch has at least one event");
@@ -101,6 +97,6 @@ const messageOf = ({ entries, events }: Batch): EncodedEvent => {
     body: `[${entries.join(",")}]`,
     messageId,
     headers: { [headerNames.contentType]: eventBatchType },
-    runInContext: outside,
+    origin: noOrigin,
   };
 };

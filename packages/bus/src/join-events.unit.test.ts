@@ -1,5 +1,4 @@
 import { type EventContract, events, headerNames, newNotificationId } from "@herald/contracts";
-import { withRequestId } from "@herald/kit";
 import { expect, test } from "vitest";
 import { type EncodedEvent, joinEvents } from "./join-events.ts";
 
@@ -30,6 +29,7 @@ const encoded = (text: string, { project = "prj_1", size = 2 } = {}): EncodedEve
       [headerNames.ceSubject]: entity,
       [headerNames.contentType]: "application/json",
     },
+    origin: {},
   };
 };
 
@@ -49,8 +49,10 @@ test("an event without others stays as it is", () => {
 });
 
 test("events of one type become a JSON batch of CloudEvents, each with its own request", () => {
-  const runInContext = <Result>(fn: () => Result): Result => withRequestId("request-7", fn);
-  const [message, ...others] = joinEvents([encoded("acc:1"), { ...encoded("acc:2"), runInContext }]);
+  const [message, ...others] = joinEvents([
+    encoded("acc:1"),
+    { ...encoded("acc:2"), origin: { requestId: "request-7" } },
+  ]);
   expect(others).toEqual([]);
   const about = { specversion: "1.0", source: "/projects/prj_1", type: "io.herald.notification.accepted.v1" };
   const rest = { time: "2030-01-01T00:00:00.000Z", data: { id: "" } };

@@ -60,13 +60,14 @@ export const plainHeaders = (all: Readonly<Record<string, string>>): MsgHdrs => 
   return { encode: () => bytes } as unknown as MsgHdrs;
 };
 
-/** Headers of an outgoing message: the active request id and trace context, and `more`. */
-export const outgoingHeaders = (more: Readonly<Record<string, string>> = {}): MsgHdrs => {
-  const origin: Record<string, string> = {};
-  const requestId = currentRequestId();
-  if (requestId !== undefined) origin[headerNames.requestId] = requestId;
-  propagation.inject(context.active(), origin);
-  return plainHeaders({ ...origin, ...more });
+/** Headers of an outgoing message: request id and trace of `origin`, or the active ones, and `more`. */
+export const outgoingHeaders = (more: Readonly<Record<string, string>> = {}, origin?: Origin): MsgHdrs => {
+  const own: Record<string, string> = {};
+  const requestId = origin ? origin.requestId : currentRequestId();
+  if (requestId !== undefined) own[headerNames.requestId] = requestId;
+  if (origin === undefined) propagation.inject(context.active(), own);
+  else if (origin.traceparent !== undefined) own.traceparent = origin.traceparent;
+  return plainHeaders({ ...own, ...more });
 };
 
 /** Whether a bucket's message marks its key as deleted or expired. */

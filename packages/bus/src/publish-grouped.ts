@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import {
   type EventContract,
   type EventName,
@@ -13,7 +12,7 @@ import type { z } from "zod";
 import { apiCodes, notConnected } from "./bus-error.ts";
 import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { type EncodedEvent, joinEvents } from "./join-events.ts";
-import { brokerHeaders, messageIdOf, outgoingHeaders } from "./message-format.ts";
+import { brokerHeaders, currentOrigin, messageIdOf, type Origin, outgoingHeaders } from "./message-format.ts";
 import { type Encoded, encode, publishEncoded, publishing } from "./publish.ts";
 import { requestAck } from "./request.ts";
 
@@ -50,27 +49,36 @@ export const groupedPublish = <Schema extends z.ZodType>(
   contract: MessageContract<Schema>,
   options: GroupedOptions = {},
 ): ((data: z.output<Schema>, id: string, bytes?: number) => Promise<void>) => {
-  const send = grouped((messages) => sendBatched(bus(), messages), { ...commandGroups, ...options });
-  return async (data, id, bytes) => send(encode(contract, data, messageIdOf(contract, id)), bytes);
+  const commit = grouped((messages: readonly Encoded[]) => sendBatched(bus(), messages), {
+    ...commandGroups,
+    ...options,
+  });
+  return async (data, id, bytes) => {
+    const message = { ...encode(contract, data, messageIdOf(contract, id)), origin: currentOrigin() };
+    await commit(message, bytes ?? message.body.length);
+  };
 };
 
-/** A {@link publishEvent} that shares messages and batches the same way. */
-export const groupedPublishEvent = (bus: () => Bus): ((event: OutboxEvent) => Promise<void>) => {
-  const send = grouped<EncodedEvent>((events) => sendEvents(bus(), events), eventGroups);
-  return async (event) => send(encodeEvent(event));
+/** A fact to publish, and the request that it is of; absent: the active one. */
+export type PublishedEvent = OutboxEvent & { readonly origin?: Origin | undefined };
+
+/** A {@link publishEvents} that shares messages and batches the same way, with the events of other calls. */
+export const groupedPublishEvents = (bus: () => Bus): ((facts: readonly PublishedEvent[]) => Promise<void>) => {
+  const commit = grouped<EncodedEvent>((events) => sendEvents(bus(), events), eventGroups);
+  return async (facts) => {
+    const published = await commit.all(encodeEvents(facts), ({ body }) => body.length);
+    for (const one of published) if (one.status === "rejected") throw one.reason;
+  };
 };
 
-const grouped = <Message extends Encoded & { readonly body: string }>(
+const grouped = <Message extends Encoded>(
   write: (messages: readonly Message[]) => Promise<void>,
   options: GroupCommitOptions<Message>,
-) => {
-  const commit = createGroupCommit<Message, undefined>(async (messages) => {
+) =>
+  createGroupCommit<Message, undefined>(async (messages) => {
     await write(messages);
     return messages.map(() => undefined);
   }, options);
-  return (message: Message, bytes = message.body.length): Promise<undefined> =>
-    commit({ ...message, runInContext: AsyncLocalStorage.snapshot() }, bytes);
-};
 
 /** Publishes a fact as a CloudEvent in NATS binary mode and resolves after the stream's ack. Throws as `publish` does. */
 export const publishEvent = <Name extends EventName>(bus: Bus, event: OutboxEvent<Name>): Promise<void> =>
@@ -82,7 +90,7 @@ export const publishEvent = <Name extends EventName>(bus: Bus, event: OutboxEven
  */
 export const publishEvents = async (bus: Bus, facts: readonly OutboxEvent[]): Promise<void> => {
   for (let from = 0; from < facts.length; from += batchLimit)
-    await sendEvents(bus, facts.slice(from, from + batchLimit).map(encodeEvent));
+    await sendEvents(bus, encodeEvents(facts.slice(from, from + batchLimit)));
 };
 
 const sendEvents = async (bus: Bus, encoded: readonly EncodedEvent[]): Promise<void> => {
@@ -92,7 +100,15 @@ const sendEvents = async (bus: Bus, encoded: readonly EncodedEvent[]): Promise<v
     telemetry.events.add(length, { pattern });
 };
 
-const encodeEvent = (event: OutboxEvent): EncodedEvent => {
+const encodeEvents = (facts: readonly PublishedEvent[]): EncodedEvent[] => {
+  let active: Origin | undefined;
+  return facts.map((fact) => {
+    active ??= fact.origin ? undefined : currentOrigin();
+    return encodeEvent(fact, fact.origin ?? active ?? {});
+  });
+};
+
+const encodeEvent = (event: OutboxEvent, origin: Origin): EncodedEvent => {
   const contract = events[event.event] as unknown as EventContract;
   const headers = {
     [headerNames.ceSpecVersion]: "1.0",
@@ -103,21 +119,15 @@ const encodeEvent = (event: OutboxEvent): EncodedEvent => {
     [headerNames.ceSubject]: event.subject,
     [headerNames.contentType]: "application/json",
   };
-  return { ...encode(contract, event.data, event.id), headers };
+  return { ...encode(contract, event.data, event.id), headers, origin };
 };
-
-/**
- * A message of a batch that several requests may share. `runInContext` runs a function in the async context of the message's sender
- * (`AsyncLocalStorage.snapshot()`), so that the message has its own request id and trace; absent: in the context of the batch.
- */
-type Grouped = Encoded & { readonly runInContext?: <Result>(fn: () => Result) => Result };
 
 /**
  * Publishes up to 1,000 messages of one stream as one atomic batch: the stream stores all or none. The stream must allow batches.
  * It sends messages one by one when the stream already has an id of the batch (a repeat), or when they are fewer than `atomicFrom`.
  * Throws as `publish` does.
  */
-export const sendBatched = async (bus: Bus, messages: readonly Grouped[], atomicFrom = 2): Promise<void> => {
+export const sendBatched = async (bus: Bus, messages: readonly Encoded[], atomicFrom = 2): Promise<void> => {
   if (messages.length === 0) return;
   const connection = connectionOf(bus);
   if (messages.length >= atomicFrom) {
@@ -128,26 +138,22 @@ export const sendBatched = async (bus: Bus, messages: readonly Grouped[], atomic
       if (!isDuplicateInBatch(error)) throw error;
     }
   }
-  await Promise.all(
-    messages.map(({ runInContext = here, ...message }) => runInContext(() => publishEncoded(connection, message))),
-  );
+  await Promise.all(messages.map((message) => publishEncoded(connection, message)));
 };
-
-const here = <Result>(fn: () => Result): Result => fn();
 
 const isDuplicateInBatch = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === apiCodes.duplicateInBatch;
 
 /** The label of a batch's metrics and span joins the patterns of its messages. */
-const publishBatch = async (connection: BusConnection, messages: readonly Grouped[]): Promise<void> => {
-  const batch = messages.map(({ subject, body, messageId, headers: own, runInContext = here }) => ({
+const publishBatch = async (connection: BusConnection, messages: readonly Encoded[]): Promise<void> => {
+  const batch = messages.map(({ subject, body, messageId, headers: own, origin }) => ({
     subject,
     body,
     headers: (more: Readonly<Record<string, string>>) =>
-      runInContext(() => outgoingHeaders({ ...own, [brokerHeaders.messageId]: messageId, ...more })),
+      outgoingHeaders({ ...own, [brokerHeaders.messageId]: messageId, ...more }, origin),
   }));
   const patterns = new Set(messages.map(({ pattern }) => pattern));
-  await publishing(connection, [...patterns].join(" "), () => requestBatch(connection, batch));
+  await publishing(connection, { pattern: [...patterns].join(" "), origin: {} }, () => requestBatch(connection, batch));
 };
 
 /** `headers` builds the message's headers, including the given headers of the batch. */

@@ -3,7 +3,7 @@ import { hasCode, inSpan } from "@herald/kit";
 import type { z } from "zod";
 import { codeOf } from "./bus-error.ts";
 import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
-import { brokerHeaders, messageIdOf, outgoingHeaders } from "./message-format.ts";
+import { brokerHeaders, contextOf, messageIdOf, type Origin, outgoingHeaders } from "./message-format.ts";
 import { requestAck, type StreamAck } from "./request.ts";
 
 type PublishOptions = {
@@ -80,6 +80,8 @@ export type Encoded = {
   /** Its Nats-Msg-Id. */
   readonly messageId: string;
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** The request that it is of; absent: the active one. */
+  readonly origin?: Origin | undefined;
 };
 
 /** Throws a ZodError for data that does not match the contract. */
@@ -95,15 +97,15 @@ export const encode = <Schema extends z.ZodType>(
 };
 
 export const publishEncoded = (connection: BusConnection, message: Encoded): Promise<StreamAck> =>
-  publishing(connection, message.pattern, () => {
-    const headers = outgoingHeaders({ ...message.headers, [brokerHeaders.messageId]: message.messageId });
-    return requestAck(connection, message.subject, message.body, headers);
+  publishing(connection, message, () => {
+    const own = { ...message.headers, [brokerHeaders.messageId]: message.messageId };
+    return requestAck(connection, message.subject, message.body, outgoingHeaders(own, message.origin));
   });
 
-/** Runs `send` and records one producer span and one duration. */
+/** Runs `send` and records one producer span, of `origin` or below the active one, and one duration. */
 export const publishing = async <Result extends { duplicate?: boolean }>(
   connection: BusConnection,
-  pattern: string,
+  { pattern, origin }: Pick<Encoded, "pattern" | "origin">,
   send: () => Promise<Result>,
 ): Promise<Result> => {
   const startedAt = performance.now();
@@ -115,7 +117,11 @@ export const publishing = async <Result extends { duplicate?: boolean }>(
     "messaging.destination.template": pattern,
   };
   try {
-    const result = await inSpan(`publish ${pattern}`, { kind: "producer", attributes }, send);
+    const result = await inSpan(
+      `publish ${pattern}`,
+      { kind: "producer", attributes, ...(origin && { parent: contextOf(origin) }) },
+      send,
+    );
     connection.refused = undefined;
     if (result.duplicate) outcome = "duplicate";
     return result;

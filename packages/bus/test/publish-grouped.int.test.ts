@@ -1,4 +1,4 @@
-import { groupedPublish, groupedPublishEvent } from "@herald/bus";
+import { groupedPublish, groupedPublishEvents } from "@herald/bus";
 import { newNotificationId, type OutboxEvent, SendV1 } from "@herald/contracts";
 import { withRequestId } from "@herald/kit";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -55,7 +55,7 @@ test("a full queue of waiting messages refuses more at once", async () => {
 });
 
 test("events of the same moment share a message, each with its own request, and one alone has its own", async () => {
-  const publish = groupedPublishEvent(() => t.bus);
+  const publish = groupedPublishEvents(() => t.bus);
   const projectId = newProject();
   const eventOf = (): OutboxEvent<"NotificationAcceptedV1"> => {
     const notificationId = newNotificationId(new Date());
@@ -68,9 +68,11 @@ test("events of the same moment share a message, each with its own request, and 
     };
   };
   const events = Array.from({ length: 10 }, eventOf);
-  await Promise.all(events.map((event, index) => withRequestId(`request-${index}`, () => publish(event))));
+  const [, ...others] = events.map((event, index) => ({ ...event, origin: { requestId: `request-${index}` } }));
+  // One call may have events of several requests, and several calls share a message.
+  await Promise.all([withRequestId("request-0", () => publish(events.slice(0, 1))), publish(others)]);
   const alone = eventOf();
-  await withRequestId("request-x", () => publish(alone));
+  await withRequestId("request-x", () => publish([alone]));
   const stored = await readStream(t, "PUSH_EVENTS");
   expect(stored).toHaveLength(2);
   const batch = stored[0]?.json<{ id: string; source: string; requestid: string; data: unknown }[]>();

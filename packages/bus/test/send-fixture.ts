@@ -1,4 +1,4 @@
-import { type Bus, defineHandler, type Handler, publish } from "@herald/bus";
+import { type Bus, defineHandler, type Handler, type Origin, publish } from "@herald/bus";
 import { type MessageContract, SendV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { expect } from "vitest";
@@ -38,7 +38,7 @@ type Message<Schema extends z.ZodType> = {
   readonly contract: MessageContract<Schema>;
   readonly data: z.output<Schema>;
   readonly id: string;
-  readonly runInContext?: <Result>(fn: () => Result) => Result;
+  readonly origin?: Origin;
 };
 type Messages<Schemas extends readonly z.ZodType[]> = { readonly [Index in keyof Schemas]: Message<Schemas[Index]> };
 

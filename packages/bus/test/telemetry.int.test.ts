@@ -1,11 +1,11 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import {
   closeBus,
   connectBus,
   consume,
+  currentOrigin,
   defineBatchHandler,
   defineHandler,
-  groupedPublishEvent,
+  groupedPublishEvents,
   handleRequest,
   measureQueues,
   type Positions,
@@ -147,7 +147,7 @@ test("each message of a shared batch carries the request that it came from", asy
   const messages = ["request-a", "request-b"].map((requestId) =>
     withRequestId(requestId, () => {
       const data = sendOf();
-      return { contract: SendV1, data, id: data.notificationId, runInContext: AsyncLocalStorage.snapshot() };
+      return { contract: SendV1, data, id: data.notificationId, origin: currentOrigin() };
     }),
   );
   await publishInBatch(t.bus, messages);
@@ -167,19 +167,15 @@ test("each event of a shared message links the trace that it came from", async (
   );
   const projectId = newProject();
   const counts = { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
-  const publishGrouped = groupedPublishEvent(() => t.bus);
+  const publishGrouped = groupedPublishEvents(() => t.bus);
   await Promise.all(
     ["a", "b"].map((name) =>
       inSpan(`cancel ${name}`, { kind: "server" }, () => {
         const { notificationId } = sendOf();
         const data = { project_id: projectId, notification_id: notificationId, at: new Date().toISOString(), counts };
-        return publishGrouped({
-          id: notificationId,
-          event: "NotificationCancelledV1",
-          subject: notificationId,
-          at: new Date(),
-          data,
-        });
+        return publishGrouped([
+          { id: notificationId, event: "NotificationCancelledV1", subject: notificationId, at: new Date(), data },
+        ]);
       }),
     ),
   );

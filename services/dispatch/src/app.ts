@@ -1,4 +1,4 @@
-import { groupedPublishEvent, handleRequest, openBucket } from "@herald/bus";
+import { groupedPublishEvents, handleRequest, openBucket } from "@herald/bus";
 import {
   CountBacklog,
   EraseDevices,
@@ -111,7 +111,7 @@ const assemble = (
     await eraser.erase(erased);
   };
   const erasing = { erasures, erase, now };
-  const publish = groupedPublishEvent(() => bus);
+  const publish = groupedPublishEvents(() => bus);
   const outbox = createDispatchOutbox(db, { publish, log });
 
   const metrics = createMetrics();

@@ -1,5 +1,5 @@
-import type { Bus } from "@herald/bus";
-import type { NotificationId, OutboxEvent } from "@herald/contracts";
+import type { Bus, PublishedEvent } from "@herald/bus";
+import type { NotificationId } from "@herald/contracts";
 import type { Logger } from "@herald/kit";
 import type { OpenTokens } from "@herald/payload";
 import type { DispatchMetrics } from "./metrics.ts";
@@ -16,8 +16,8 @@ export type Deps = ReturnType<typeof createStores> & {
   readonly connect: ConnectProvider;
   readonly rules: Rules;
   readonly openTokens: OpenTokens;
-  /** Resolves when the event is on disk. Throws while the bus is unavailable. */
-  readonly publish: (event: OutboxEvent) => Promise<void>;
+  /** Resolves when the events are on disk. Throws while the bus is unavailable. */
+  readonly publish: (events: readonly PublishedEvent[]) => Promise<void>;
   /** Whether the notification came from a backup that was restored: it may have been sent after the backup was made. */
   readonly isRestored: (id: NotificationId) => boolean;
   readonly metrics: DispatchMetrics;

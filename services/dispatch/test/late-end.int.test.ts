@@ -71,7 +71,7 @@ test("an end that a killed process wrote late, after its message was redelivered
     },
     deliveries,
     finisher: { check: async () => {} }, // the send has ended, and no outbox contains its events
-    publish: async ({ id }) => void published.push(id),
+    publish: async (events) => void published.push(...events.map(({ id }) => id)),
     outbox: createDispatchOutbox(db, {
       publish: async () => {},
       log: createLogger({ service: "test", level: "silent" }),

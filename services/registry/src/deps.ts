@@ -1,4 +1,4 @@
-import { groupedPublishEvent, openBucket, publishEvents } from "@herald/bus";
+import { groupedPublishEvents, openBucket, publishEvents } from "@herald/bus";
 import {
   type DeviceId,
   OperatorRecord,
@@ -42,7 +42,7 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
     templates: templateCollection(db),
     devices: deviceCollection(db),
   };
-  const publish = groupedPublishEvent(() => bus);
+  const publish = groupedPublishEvents(() => bus);
   const outbox = createOutbox<OutboxEvent>({
     collections: [
       { collection: collections.projects },
@@ -50,7 +50,7 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
       { collection: collections.templates },
       { collection: collections.devices, tombstone: "deletedAt" },
     ],
-    publish,
+    publish: (event) => publish([event]),
     log,
   });
   const counts = createCounts();

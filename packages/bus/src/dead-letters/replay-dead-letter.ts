@@ -46,7 +46,7 @@ export const replayDeadLetter = async (
     // A new id, because the stream would drop the original one as a duplicate.
     [brokerHeaders.messageId]: `replay/${letter.id}/${attempt}`,
   };
-  await publishing(connection, contract.pattern, () =>
+  await publishing(connection, contract, () =>
     requestAck(connection, letter.subject, stored.body, outgoingHeaders(headers)),
   );
   // Recorded afterwards: a crash in between loses the record, never the message.

@@ -56,7 +56,7 @@ export const createSmallSend = (deps: SmallSendDeps) => {
     document: Parameters<typeof eventsOfSend>[0],
     events?: readonly OutboxEvent[],
   ): Promise<void> => {
-    await Promise.all(eventsOfSend(document, events).map(deps.publish));
+    await deps.publish(eventsOfSend(document, events));
   };
 
   return {

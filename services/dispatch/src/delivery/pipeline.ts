@@ -146,7 +146,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       log.warn({ batchId: run._id, projectId: run.projectId }, "another process has taken the batch over");
       return undefined;
     }
-    if (canRebuildEvents(run, settlement)) await Promise.all(events.map(publish));
+    if (canRebuildEvents(run, settlement)) await publish(events);
     // Published before the follow-up, because subscribers wait for them. Events that fail stay in the row for the sweep.
     else if (events.length > 0) await outbox.publishRow({ ...run, outbox: events });
     return settlement;
@@ -172,7 +172,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     /** For a batch whose message was redelivered after the batch was settled: publishes its events again and follows up. */
     resume: async (batch: BatchFacts): Promise<void> => {
       const events = await deliveries.rebuildEvents(batch.projectId, batch._id);
-      await Promise.all(events.map(publish));
+      await publish(events);
       await followUp(batch);
     },
 

@@ -147,7 +147,7 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
   /** Without its message, only this sweep publishes the first events of a small send. */
   const publishAgain = async ({ _id, projectId }: NotificationRecord): Promise<void> => {
     const found = await sends.findWithEvents(projectId, _id);
-    if (found) await Promise.all(eventsOfSend(found.document, found.events).map(deps.publish));
+    if (found) await deps.publish(eventsOfSend(found.document, found.events));
   };
 
   /** Expands a notification again if some of its batches have neither a row nor a message. */

@@ -38,7 +38,7 @@ export const createStores = (db: Db, masterKeys: MasterKeys) => ({
 
 type Deps = {
   /** Resolves when the event is on disk. */
-  readonly publish: (event: OutboxEvent) => Promise<void>;
+  readonly publish: (events: readonly OutboxEvent[]) => Promise<void>;
   readonly log: Logger;
 };
 
@@ -49,7 +49,7 @@ export const createDispatchOutbox = (db: Db, { publish, log }: Deps) => {
   const credentials = credentialCollection(db);
   const outbox = createOutbox<OutboxEvent>({
     collections: [{ collection: notifications }, { collection: deliveries }, { collection: credentials }],
-    publish,
+    publish: (event) => publish([event]),
     log,
   });
 

@@ -40,7 +40,7 @@ const erase = async (deps: EraseDeps, projectId: ProjectId, userId: string): Pro
     );
   }
   await userPreferences.remove(projectId, userId);
-  await publish(registryEvent(context, "UserErasedV1", projectId, { user_id: userId }));
+  await publish([registryEvent(context, "UserErasedV1", projectId, { user_id: userId })]);
   return at;
 };
 

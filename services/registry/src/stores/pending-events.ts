@@ -41,8 +41,8 @@ export const createPendingEvents = (
     now,
     log,
   }: {
-    /** Resolves when the stream has stored the event. */
-    readonly publish: (event: OutboxEvent) => Promise<void>;
+    /** Resolves when the stream has stored the events. */
+    readonly publish: (events: readonly OutboxEvent[]) => Promise<void>;
     /** The same for many, in batches of their own. */
     readonly publishMany: (events: readonly OutboxEvent[]) => Promise<void>;
     readonly now: () => Date;
@@ -67,7 +67,7 @@ export const createPendingEvents = (
     publishing += events.length;
     try {
       // A few events share a batch with the events of other requests.
-      await (events.length < manyEvents ? Promise.all(events.map(publish)) : publishMany(events));
+      await (events.length < manyEvents ? publish(events) : publishMany(events));
     } finally {
       publishing -= events.length;
     }
