@@ -1,7 +1,7 @@
 import { type GroupedSend, headerNames } from "@herald/contracts";
 import { currentRequestId, inSpan, withRequestId } from "@herald/kit";
 import type { MsgHdrs } from "@nats-io/transport-node";
-import { type Context, context, propagation, ROOT_CONTEXT, type Span, trace } from "@opentelemetry/api";
+import { type Context, context, propagation, ROOT_CONTEXT, type Span, TraceFlags, trace } from "@opentelemetry/api";
 
 /** The headers of a message; `get` returns undefined or an empty text for one that it does not have. */
 export type MessageHeaders = { get(name: string): string | undefined; keys(): Iterable<string> };
@@ -66,7 +66,10 @@ export const outgoingHeaders = (more: Readonly<Record<string, string>> = {}, ori
   const requestId = origin ? origin.requestId : currentRequestId();
   if (requestId !== undefined) own[headerNames.requestId] = requestId;
   if (origin === undefined) propagation.inject(context.active(), own);
-  else if (origin.traceparent !== undefined) own.traceparent = origin.traceparent;
+  else if (origin.traceparent !== undefined) {
+    own.traceparent = origin.traceparent;
+    if (origin.tracestate !== undefined) own.tracestate = origin.tracestate;
+  }
   return plainHeaders({ ...own, ...more });
 };
 
@@ -80,15 +83,26 @@ export type Origin = NonNullable<GroupedSend["origin"]>;
 /** The active request id and trace. */
 export const currentOrigin = (): Origin => {
   const requestId = currentRequestId();
-  const carrier: { traceparent?: string } = {};
+  const carrier: Pick<Origin, "traceparent" | "tracestate"> = {};
   propagation.inject(context.active(), carrier);
-  const { traceparent } = carrier;
-  return { ...(requestId === undefined ? {} : { requestId }), ...(traceparent === undefined ? {} : { traceparent }) };
+  const { traceparent, tracestate } = carrier;
+  return {
+    ...(requestId !== undefined && { requestId }),
+    ...(traceparent !== undefined && { traceparent }),
+    ...(tracestate !== undefined && { tracestate }),
+  };
 };
 
 /** The trace that a part of a message continues. */
-export const contextOf = ({ traceparent }: Origin): Context =>
-  traceparent === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, { traceparent });
+export const contextOf = ({ traceparent, tracestate }: Origin): Context =>
+  traceparent === undefined
+    ? ROOT_CONTEXT
+    : propagation.extract(ROOT_CONTEXT, { traceparent, ...(tracestate !== undefined && { tracestate }) });
+
+/** Whether the trace of a part of a message is recorded. */
+export const isRecorded = ({ traceparent }: Origin = {}): boolean =>
+  traceparent !== undefined &&
+  ((trace.getSpanContext(contextOf({ traceparent }))?.traceFlags ?? 0) & TraceFlags.SAMPLED) !== 0;
 
 /** Runs `work` under the request id of its origin, in a consumer span that continues its trace. */
 export const fromOrigin = <Result>(name: string, origin: Origin = {}, work: () => Promise<Result>): Promise<Result> => {

@@ -3,7 +3,14 @@ import { hasCode, inSpan } from "@herald/kit";
 import type { z } from "zod";
 import { codeOf } from "./bus-error.ts";
 import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
-import { brokerHeaders, contextOf, messageIdOf, type Origin, outgoingHeaders } from "./message-format.ts";
+import {
+  brokerHeaders,
+  contextOf,
+  currentOrigin,
+  messageIdOf,
+  type Origin,
+  outgoingHeaders,
+} from "./message-format.ts";
 import { requestAck, type StreamAck } from "./request.ts";
 
 type PublishOptions = {
@@ -99,7 +106,9 @@ export const encode = <Schema extends z.ZodType>(
 export const publishEncoded = (connection: BusConnection, message: Encoded): Promise<StreamAck> =>
   publishing(connection, message, () => {
     const own = { ...message.headers, [brokerHeaders.messageId]: message.messageId };
-    return requestAck(connection, message.subject, message.body, outgoingHeaders(own, message.origin));
+    // The active trace is the span of this publish, which continues the one of its origin.
+    const origin = message.origin && { ...currentOrigin(), requestId: message.origin.requestId };
+    return requestAck(connection, message.subject, message.body, outgoingHeaders(own, origin));
   });
 
 /** Runs `send` and records one producer span, of `origin` or below the active one, and one duration. */
