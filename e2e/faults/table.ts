@@ -9,6 +9,7 @@ import { clockRows } from "./rows/clocks.ts";
 import { clusterRows } from "./rows/cluster.ts";
 import { databaseRows } from "./rows/database.ts";
 import { diskFull } from "./rows/disk-full.ts";
+import { fatalSends } from "./rows/fatal-send.ts";
 import { gracefulRows } from "./rows/graceful.ts";
 import { killedImport } from "./rows/imports.ts";
 import { killedServices } from "./rows/killed-services.ts";
@@ -49,6 +50,7 @@ export const rows: readonly Row[] = [
   ...clusterRows,
   diskFull,
   ...singleSendRows,
+  ...fatalSends,
   reports,
   ...clockRows,
   sideBySide,
