@@ -140,11 +140,11 @@ test("garbage and mangled messages to every consumer: all settled, the malformed
       const parsed = jsonOf(body);
       const valid = parsed !== undefined && contract.schema.safeParse(parsed.json).success;
       if (valid && contract.name === "SendGroupV1")
-        for (const one of contracts.readGroup(parsed.json as contracts.SendGroupV1).malformed) {
-          // It travels on alone, and the others of its group are sent.
+        for (const { data: one } of contracts.readGroup(parsed.json as contracts.SendGroupV1).malformed) {
+          // It becomes a dead letter alone, and the others of its group are sent.
           published.add(JSON.stringify(one));
-          malformed["dispatch-single-sends"] = (malformed["dispatch-single-sends"] ?? 0) + 1;
-          refused.add(`dispatch-single-sends ${JSON.stringify(one)}`);
+          malformed["dispatch-send-groups"] = (malformed["dispatch-send-groups"] ?? 0) + 1;
+          refused.add(`dispatch-send-groups ${JSON.stringify(one)}`);
         }
       for (const durable of known) {
         const anyBody = durable === "analytics-events" && !counted.has(contract.name);

@@ -27,7 +27,15 @@ export type MessageDelivery<Data> = {
    * throws the error of `work`. Rethrow that error, and the bus holds the whole message.
    */
   hold<Result>(work: () => Promise<Result>): Promise<Result>;
+  /**
+   * For a message of several parts, so that none fails with another: copies a part to the dead letters if `error` says that it can never
+   * succeed. Resolves to false, and copies nothing, if it may be retried. Throws as `publish` does.
+   */
+  deadLetter(part: MessagePart, error: unknown): Promise<boolean>;
 };
+
+/** A part of a message: `subject` is that of a message of its own, to which a replay publishes it. */
+export type MessagePart = { readonly subject: string; readonly data: unknown };
 
 /** A durable and its handler. Made by {@link defineHandler} and {@link defineBatchHandler}, run by `consume`. */
 export type Handler = {

@@ -23,7 +23,7 @@ export {
 } from "./events.ts";
 export { handleRequest, type RequestListener } from "./handle-request.ts";
 export { limitEventsPerProject } from "./limit-events.ts";
-export { currentOrigin, fromOrigin, type Origin } from "./message-format.ts";
+export { currentOrigin, fromOrigin, isRecorded, type Origin } from "./message-format.ts";
 export { preparePublish, publish, schedule } from "./publish.ts";
 export {
   groupedPublish,
@@ -47,5 +47,5 @@ export {
   type StatusReportOptions,
 } from "./report-status.ts";
 export { sendGroupedRequest, sendRequest } from "./send-request.ts";
-export { createUnanswered } from "./suspects.ts";
+export { createUnanswered, suspectFromDelivery } from "./suspects.ts";
 export { createTelemetry } from "./telemetry.ts";

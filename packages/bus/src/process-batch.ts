@@ -4,7 +4,7 @@ import { InvalidArgumentError } from "@nats-io/transport-node";
 import type { Span } from "@opentelemetry/api";
 import { codeOf } from "./bus-error.ts";
 import { type BusConnection, whenConnected } from "./connect.ts";
-import { type Handler, type MessageDelivery, type Parsed, streamOf } from "./define-handler.ts";
+import { type Handler, type MessageDelivery, type MessagePart, type Parsed, streamOf } from "./define-handler.ts";
 import { brokerHeaders, keptPrefix, outgoingHeaders, withRemoteSpan } from "./message-format.ts";
 import { serviceOf } from "./permissions/index.ts";
 import type { Received } from "./received-message.ts";
@@ -96,7 +96,7 @@ const attempt = async ({ connection, handler, tasks, permit }: DeliveryBatch): P
   if (deliveryCount > deliveryGuard)
     return { kind: "dead_lettered", reason: "exhausted", detail: "given up by the process each time" };
 
-  const deliveries = tasks.map((task) => deliveryOf(handler, task, permit));
+  const deliveries = tasks.map((task) => deliveryOf({ connection, handler, permit }, task));
   const handle = () => handler.handle(deliveries);
   const isSuspect = alone !== undefined && deliveryCount >= suspectFromDelivery;
   try {
@@ -116,7 +116,10 @@ const attempt = async ({ connection, handler, tasks, permit }: DeliveryBatch): P
 const suspectKey = ({ durable }: Handler, { received }: Task): string =>
   `${serviceOf(durable)}.suspect.${durable}/${received.key}`;
 
-const deliveryOf = (handler: Handler, { received, parsed }: Task, permit: Permit): MessageDelivery<unknown> => ({
+const deliveryOf = (
+  { connection, handler, permit }: Omit<DeliveryBatch, "tasks">,
+  { received, parsed }: Task,
+): MessageDelivery<unknown> => ({
   data: parsed.ok ? parsed.data : undefined,
   // Few handlers need it, and reading one header parses all of them.
   get id() {
@@ -130,6 +133,17 @@ const deliveryOf = (handler: Handler, { received, parsed }: Task, permit: Permit
   signal: permit.signal,
   header: (name) => received.headers?.get(name) || undefined,
   hold: permit.hold,
+  deadLetter: async (part, error) => {
+    const settlement = settlementOf(error, received.deliveryCount);
+    if (settlement.kind !== "dead_lettered") return false;
+    await publishDeadLetter({ connection, handler }, received, settlement, part);
+    const { reason, detail } = settlement;
+    connection.log.error(
+      { durable: handler.durable, subject: part.subject, reason, detail, err: error },
+      "part of a message dead-lettered",
+    );
+    return true;
+  },
 });
 
 /** How a handler's error settles its message. While a dependency is unavailable, this process retries; when it stops, another one does. */
@@ -174,16 +188,19 @@ const deadLetter = async (batch: DeliveryBatch, dead: Dead): Promise<Settled> =>
   }
 };
 
+/** `part`: only this of the message, as if it had come alone. */
 const publishDeadLetter = async (
-  { connection, handler }: DeliveryBatch,
+  { connection, handler }: Pick<DeliveryBatch, "connection" | "handler">,
   received: Received,
   { reason, detail }: Dead,
+  part?: MessagePart,
 ): Promise<void> => {
+  const body = part ? JSON.stringify(part.data) : received.body;
   const subject = `push.dlq.v1.${handler.durable}`;
   const facts = {
     // The same id for every delivery, so that a crash before `term` creates no second dead letter.
-    [brokerHeaders.messageId]: `${handler.durable}/${received.key}`,
-    [headerNames.deadSubject]: received.subject,
+    [brokerHeaders.messageId]: `${handler.durable}/${received.key}${part ? `/${part.subject}` : ""}`,
+    [headerNames.deadSubject]: part?.subject ?? received.subject,
     [headerNames.deadStream]: streamOf(handler),
     [headerNames.deadSequence]: String(received.sequence),
     [headerNames.deadReason]: reason,
@@ -193,11 +210,11 @@ const publishDeadLetter = async (
     [headerNames.deadPublishedAt]: received.publishedAt.toISOString(),
   };
   try {
-    await requestAck(connection, subject, received.body, outgoingHeaders({ ...originals(received), ...facts }));
+    await requestAck(connection, subject, body, outgoingHeaders({ ...originals(received), ...facts }));
   } catch (error) {
     if (!(error instanceof InvalidArgumentError)) throw error;
     // The body has the largest size that the broker accepts, so it no longer fits beside these headers.
-    const bytes = received.body.length;
+    const bytes = Buffer.byteLength(body);
     const without = {
       ...facts,
       [headerNames.deadDetail]: `${facts[headerNames.deadDetail]} (a body of ${bytes} bytes, left out)`,

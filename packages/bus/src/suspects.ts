@@ -1,4 +1,4 @@
-import { HeraldError, hasCode } from "@herald/kit";
+import { HeraldError, hasCode, LRUCache } from "@herald/kit";
 import { z } from "zod";
 import { openBucket } from "./bucket.ts";
 import { isNoResponders } from "./bus-error.ts";
@@ -96,14 +96,17 @@ const suspectFromUnanswered = 2;
 const isUnanswered = (error: unknown): boolean =>
   hasCode(error, "service-unavailable") && error.cause !== undefined && !isNoResponders(error.cause);
 
-/** For a sender that repeats requests on its own: counts how often the request about an item got no reply. */
-export const createUnanswered = <Item extends object>() => {
-  const counts = new WeakMap<Item, number>();
+/** Items that got no reply. A forgotten one only counts anew. */
+const maxUnanswered = 10_000;
+
+/** For a sender that repeats requests on its own: counts how often the request about an item, known by its id, got no reply. */
+export const createUnanswered = () => {
+  const counts = new LRUCache<string, number>({ max: maxUnanswered });
   return {
     /** Whether the item is requested separately, with its id as `suspect`. */
-    isSuspect: (item: Item): boolean => (counts.get(item) ?? 0) >= suspectFromUnanswered,
-    count: (item: Item, error: unknown): void => {
-      if (isUnanswered(error)) counts.set(item, (counts.get(item) ?? 0) + 1);
+    isSuspect: (id: string): boolean => counts.size > 0 && (counts.get(id) ?? 0) >= suspectFromUnanswered,
+    count: (id: string, error: unknown): void => {
+      if (isUnanswered(error)) counts.set(id, (counts.get(id) ?? 0) + 1);
     },
   };
 };

@@ -113,14 +113,14 @@ describe("processes that end abruptly", () => {
     const others = Array.from({ length: 20 }, request);
     const state = keepRunning(fatal.projectId);
     const ask = sendGroupedRequest(() => t.bus, CountOpens);
-    const unanswered = createUnanswered<typeof fatal>();
+    const unanswered = createUnanswered();
     const askOnce = async (one: typeof fatal) => {
       try {
         const [id = ""] = one.notificationIds;
         const suspect = { suspect: id, timeoutMs: 2_000 };
-        return await (unanswered.isSuspect(one) ? sendRequest(t.bus, CountOpens, one, suspect) : ask(one));
+        return await (unanswered.isSuspect(one.projectId) ? sendRequest(t.bus, CountOpens, one, suspect) : ask(one));
       } catch (error) {
-        unanswered.count(one, error);
+        unanswered.count(one.projectId, error);
         if (hasCode(error, "service-unavailable")) throw error;
         return hasCode(error, "process-crashed") ? "refused" : error;
       }

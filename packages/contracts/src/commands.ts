@@ -47,7 +47,9 @@ export const targetsOfSend = ({ content, recipients }: Pick<SendV1, "content" | 
 
 /** A send in a group, with the HTTP request that contained it: a group has sends of many requests. */
 export const GroupedSend = SendV1.schema.extend({
-  origin: z.object({ requestId: z.string().optional(), traceparent: z.string().optional() }).optional(),
+  origin: z
+    .object({ requestId: z.string().optional(), traceparent: z.string().optional(), tracestate: z.string().optional() })
+    .optional(),
 });
 export type GroupedSend = z.output<typeof GroupedSend>;
 
@@ -63,14 +65,14 @@ export const SendGroupV1 = defineMessage(
 );
 export type SendGroupV1 = DataOf<typeof SendGroupV1>;
 
-/** The sends of a group, and what in it does not match {@link GroupedSend}. */
+/** The sends of a group, and what in it does not match {@link GroupedSend}, with the reason. */
 export const readGroup = ({ sends: all }: Pick<SendGroupV1, "sends">) => {
   const sends: GroupedSend[] = [];
-  const malformed: unknown[] = [];
+  const malformed: { readonly data: unknown; readonly error: z.ZodError }[] = [];
   for (const one of all) {
-    const { data } = GroupedSend.safeParse(one);
+    const { data, error } = GroupedSend.safeParse(one);
     if (data) sends.push(data);
-    else malformed.push(one);
+    else malformed.push({ data: one, error });
   }
   return { sends, malformed };
 };

@@ -57,13 +57,15 @@ export type FairGate = {
   enter(key: string, wanted: number, waits?: Waits): Promise<() => void>;
   /** Whether `enter` would reject with `rate-limited` now. */
   isFull(key: string, weight: number): boolean;
-  /** How many of a key's callers wait. */
+  /** How many places a key's callers wait for. */
   waiting(key: string): number;
   /**
-   * Waits for one place, then takes as many more as the key's share has free, up to `max`. Its line has no limit, because the work is
-   * stored on disk. Rejects with `service-unavailable` when the service stops.
+   * Begins `count` pieces of work as the key's share has places for them, a place each. The caller keeps its turn until all have begun. A
+   * full line does not refuse it, because the work is stored elsewhere. `begin` gets how many begin now, and gives back their places: those
+   * of one turn of the event loop are given on together. Resolves when all have begun. Rejects with `service-unavailable` when the service
+   * stops: then the rest does not begin.
    */
-  enterUpTo(key: string, max: number): Promise<{ readonly places: number; readonly leave: () => void }>;
+  enterEach(key: string, count: number, begin: Begin, weight?: number): Promise<void>;
   /** Stops the gate: rejects all current and later waiters with `service-unavailable`, so that their messages are returned. */
   close(): void;
 };
@@ -110,11 +112,16 @@ export const createFairGate = ({ total, perKey, line: room }: Limits): FairGate 
       if (next === undefined || !shares.has(key, next.places)) continue;
       // Stop here: a waiter for many places would starve if those behind it took each free place.
       if (next.places > shares.free()) return;
-      line.shift();
-      weights?.give(key, next.weight);
+      const places = Math.max(next.places, Math.min(next.left, shares.room(key)));
+      const weight = Math.ceil((next.weight * places) / next.left);
+      next.left -= places;
+      next.weight -= weight;
+      weights?.give(key, weight);
+      if (next.left === 0) line.shift();
       lines.delete(key);
       if (line.length > 0) lines.set(key, line);
-      next.admit(Math.max(next.places, Math.min(next.max, shares.room(key))));
+      shares.take(key, places);
+      next.admit(places);
     }
   };
 
@@ -136,35 +143,46 @@ export const createFairGate = ({ total, perKey, line: room }: Limits): FairGate 
     return isCrowded() ? crowded("service-unavailable", "too many requests are waiting to be answered") : undefined;
   };
 
-  /** Resolves to the number of granted places: `min`, or up to `max` if they are free. */
-  const wait = (key: string, min: number, max: number, weight: number, isGone = () => false): Promise<number> => {
-    if (closed) return Promise.reject(stopping());
-    return new Promise((resolve, reject) => {
-      const line = lines.get(key) ?? [];
-      lines.set(key, line);
-      const admitted = (places: number) => {
-        shares.take(key, places);
-        resolve(places);
-      };
-      line.push({ places: min, max, weight, isGone, admit: admitted, refuse: reject });
-      weights?.take(key, weight);
-      admit();
-    });
+  const wait = (key: string, waiter: Waiter): void => {
+    if (closed) {
+      waiter.refuse(stopping());
+      return;
+    }
+    const line = lines.get(key) ?? [];
+    lines.set(key, line);
+    line.push(waiter);
+    weights?.take(key, waiter.weight);
+    admit();
   };
 
   return {
-    enter: async (key, wanted, { isGone, weight = 1 } = {}) => {
+    enter: async (key, wanted, { isGone = stays, weight = 1 } = {}) => {
       const places = Math.min(wanted, perKey ?? total, total);
       const refused = closed ? undefined : refusal(key, weight);
       if (refused !== undefined) throw refused;
-      return leaving(key, await wait(key, places, places, weight, isGone));
+      await new Promise<void>((resolve, refuse) =>
+        wait(key, { places, left: places, weight, isGone, admit: () => resolve(), refuse }),
+      );
+      return leaving(key, places);
     },
     isFull: (key, weight) => !closed && isFull(key, weight),
-    waiting: (key) => lines.get(key)?.length ?? 0,
-    enterUpTo: async (key, max) => {
-      const places = await wait(key, 1, max, 0);
-      return { places, leave: leaving(key, places) };
-    },
+    waiting: (key) => (lines.get(key) ?? []).reduce((sum, { left }) => sum + left, 0),
+    enterEach: (key, count, begin, weight = 0) =>
+      new Promise((resolve, refuse) => {
+        if (count === 0) return resolve();
+        const leave = inTurn((places) => {
+          shares.give(key, places);
+          admit();
+        });
+        const waiter: Waiter = {
+          ...{ places: 1, left: count, weight, isGone: stays, refuse },
+          admit: (places) => {
+            begin(places, leave);
+            if (waiter.left === 0) resolve();
+          },
+        };
+        wait(key, waiter);
+      }),
     close: () => {
       closed = true;
       const all = [...lines.values()].flat();
@@ -174,12 +192,32 @@ export const createFairGate = ({ total, perKey, line: room }: Limits): FairGate 
   };
 };
 
+/** Begins so many pieces of work. `leave`: gives back places. */
+type Begin = (places: number, leave: (places: number) => void) => void;
+
+const stays = () => false;
+
+/** Calls `work` once for all that is counted in one turn of the event loop. */
+const inTurn = (work: (sum: number) => void) => {
+  let sum = 0;
+  return (count: number): void => {
+    if (sum === 0)
+      setImmediate(() => {
+        const all = sum;
+        sum = 0;
+        work(all);
+      });
+    sum += count;
+  };
+};
+
 type Waits = { readonly isGone?: () => boolean; readonly weight?: number };
 
+/** `places`: the least that it takes at a time. `left`, `weight`: of what has not begun. */
 type Waiter = {
   readonly places: number;
-  readonly max: number;
-  readonly weight: number;
+  left: number;
+  weight: number;
   readonly isGone: () => boolean;
   readonly admit: (places: number) => void;
   readonly refuse: (error: HeraldError) => void;

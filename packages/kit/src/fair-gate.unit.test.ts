@@ -147,26 +147,67 @@ test("waiters count by their weight, and one key's leave room for others'", asyn
   (await gate.enter("a", 1, { weight: 75 }))();
 });
 
-test("up to so many places: what the key's share has free, and one at least", async () => {
+/** Begins pieces of work, and keeps how many began at a time. */
+const beginEach = (gate: ReturnType<typeof createFairGate>, key: string, count: number, weight?: number) => {
+  const begun: number[] = [];
+  let leave: (places: number) => void = () => {};
+  const all = gate.enterEach(
+    key,
+    count,
+    (places, back) => {
+      begun.push(places);
+      leave = back;
+    },
+    weight,
+  );
+  return { begun, all, leave: (places: number) => leave(places) };
+};
+
+test("pieces begin as the key's share has places, and what waits keeps its turn", async () => {
   const gate = createFairGate({ total: 16 });
-  const first = await gate.enterUpTo("a", 5);
-  expect(first.places, "no more than wanted").toBe(5);
-  const second = await gate.enterUpTo("a", 100);
-  expect(first.places + second.places, "three quarters are a key's that is alone").toBe(12);
-  const other = await gate.enterUpTo("b", 100);
-  expect(other.places, "three quarters of the rest").toBe(3);
-  const waiting = gate.enterUpTo("a", 100);
-  first.leave();
-  expect((await waiting).places).toBeGreaterThanOrEqual(1);
+  const first = beginEach(gate, "a", 5);
+  expect(first.begun, "no more than there are").toEqual([5]);
+  await first.all;
+  const second = beginEach(gate, "a", 20);
+  expect(second.begun, "three quarters are a key's that is alone").toEqual([7]);
+  const behind = beginEach(gate, "a", 1);
+  const other = beginEach(gate, "b", 100);
+  expect(other.begun, "three quarters of the rest").toEqual([3]);
+  expect([gate.waiting("a"), gate.waiting("b")]).toEqual([14, 97]);
+  for (let n = 0; n < 5; n++) first.leave(1);
+  await settle();
+  expect(second.begun.length, "places that are given back in one turn begin together").toBe(2);
+  expect(behind.begun).toEqual([]);
+  second.leave(12);
+  other.leave(3);
+  await settle();
+  await Promise.all([second.all, behind.all]);
+  expect(second.begun.reduce((sum, places) => sum + places, 0)).toBe(20);
 });
 
-test("up to so many places: waits behind a full line instead of being refused", async () => {
-  const gate = createFairGate({ total: 1, line: { perKey: 1, total: 1 } });
+test("pieces wait behind a full line, and their weight leaves it as they begin", async () => {
+  const gate = createFairGate({ total: 1, line: { perKey: 4, total: 4 } });
   const leave = await gate.enter("a", 1);
-  const first = gate.enter("a", 1);
+  const pieces = beginEach(gate, "a", 4, 4);
   await expect(gate.enter("a", 1)).rejects.toMatchObject({ code: "rate-limited" });
-  const last = gate.enterUpTo("a", 5);
+  const more = beginEach(gate, "a", 1, 1);
   leave();
-  (await first)();
-  expect((await last).places).toBe(1);
+  expect(pieces.begun).toEqual([1]);
+  expect(gate.isFull("a", 1)).toBe(true);
+  pieces.leave(1);
+  await settle();
+  expect(pieces.begun).toEqual([1, 1]);
+  expect(gate.isFull("a", 1)).toBe(false);
+  expect(more.begun).toEqual([]);
+});
+
+test("a closed gate begins no further piece, and says so", async () => {
+  const gate = createFairGate({ total: 2, perKey: 2 });
+  const pieces = beginEach(gate, "a", 3);
+  gate.close();
+  await expect(pieces.all).rejects.toMatchObject({ code: "service-unavailable" });
+  pieces.leave(2);
+  await settle();
+  expect(pieces.begun).toEqual([2]);
+  await beginEach(gate, "a", 0).all;
 });

@@ -198,7 +198,7 @@ const assemble = (
     },
     handlers: [
       // Groups wait at the gate, not in the consumer, so a slow group does not block others.
-      ...deliverSmallSends(bus, delivery.deliverSends, sendMessagesInMemory),
+      ...deliverSmallSends(delivery.deliverSends, sendMessagesInMemory),
       drainBacklog(delivery.backlog),
       startNotification({ ...deps, gate: startGate, concurrency: largeSendsWaiting }),
       completeExpansion(deps),

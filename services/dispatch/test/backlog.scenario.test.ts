@@ -88,6 +88,23 @@ test("sends beyond a project's share wait in its backlog, and each is pushed onc
     );
 });
 
+test("what is stored while one phone takes long does not wait for it", async () => {
+  const projectId = await dispatch().project();
+  dispatch().simulators.script([
+    { provider: "apns", tokenPrefix: "aa", delayMs: 1_000 },
+    { provider: "apns", tokenPrefix: "cc", delayMs: 15_000 },
+  ]);
+  await acceptAll(sendsOf(projectId, devices(20, "aa")));
+  const [slow = "ntf_"] = await acceptAll(sendsOf(projectId, devices(1, "cc")));
+  await areParked(projectId, [slow]);
+  await eventually(async () => expect(await dispatch().rows(slow)).toMatchObject([{ state: "started" }]));
+  const later = await acceptAll(sendsOf(projectId, devices(3)));
+  for (const id of later) expect(await dispatch().final(projectId, id)).toMatchObject({ counts: { accepted: 1 } });
+  expect(await dispatch().get(projectId, slow)).toMatchObject({ status: "sending", counts: { pending: 1 } });
+  expect(await dispatch().final(projectId, slow)).toMatchObject({ counts: { accepted: 1 } });
+  await empty(projectId);
+});
+
 test("another project's send does not wait behind them", async () => {
   const [noisy, quiet] = [await dispatch().project(), await dispatch().project()];
   await slowly(noisy);

@@ -1,6 +1,7 @@
 import { newNotificationIds } from "@herald/contracts";
-import { eventually, readStream } from "@herald/testing";
-import { describe, expect, test } from "vitest";
+import { eventually, readPublished, readStream } from "@herald/testing";
+import { Collection } from "mongodb";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { device, devices } from "./dispatch-fixture.ts";
 import { useSendGroups } from "./send-groups-fixture.ts";
 
@@ -36,6 +37,51 @@ describe("sends of a group", () => {
     });
     // Events are published before the message is acked, so no document contains them.
     for (const id of ids) for (const row of await dispatch().rows(id)) expect(row).not.toHaveProperty("outbox");
+  });
+
+  test("are stored in one command, ended in few, and published in few messages", async () => {
+    const projectId = await dispatch().project();
+    const writes = vi.spyOn(Collection.prototype, "bulkWrite"); // which `insertMany` calls, too
+    onTestFinished(() => void vi.restoreAllMocks());
+    const ids = await acceptAll(sendsOf(projectId, devices(64)));
+    for (const id of ids) await dispatch().final(projectId, id);
+    const commands = writes.mock.contexts.flatMap((collection, at) => {
+      const operations = writes.mock.calls[at]?.[0] ?? [];
+      return (collection as Collection).collectionName === "notifications" ? [operations] : [];
+    });
+    const [inserts, updates] = [true, false].map((isInsert) =>
+      commands.filter(([first]) => first && "insertOne" in first === isInsert),
+    );
+    expect(inserts?.map(({ length }) => length)).toEqual([64]);
+    // Pushes end in several turns of the event loop. The updates of a turn are equal, so they are one operation.
+    expect(updates?.length).toBeLessThan(16);
+    expect(updates?.every(({ length }) => length === 1)).toBe(true);
+    await eventually(async () => {
+      const messages = await readStream(dispatch().broker, "PUSH_EVENTS", `push.evt.v1.${projectId}.notification.>`);
+      const stored = messages.map(({ body }) => body).join();
+      for (const id of ids) expect(stored).toContain(id);
+      expect(messages.length).toBeLessThan(16);
+    });
+  });
+
+  test("have events with the request and the trace that each is of", async () => {
+    const projectId = await dispatch().project();
+    const origins = [
+      { requestId: "request-a", traceparent: `00-${"a".repeat(32)}-${"a".repeat(16)}-00` },
+      { requestId: "request-b" },
+    ];
+    const sends = sendsOf(projectId, devices(2)).map((send, at) => ({ ...send, origin: origins[at] ?? {} }));
+    const ids = await acceptAll(sends);
+    await eventually(async () => {
+      const events = await readPublished(dispatch().broker, `push.evt.v1.${projectId}.>`);
+      const named = events.map(({ headers, body }) => [
+        ids.findIndex((id) => body.includes(id)),
+        headers["Herald-Request-Id"],
+        headers.traceparent,
+      ]);
+      const expected = origins.flatMap(({ requestId, traceparent }, at) => Array(3).fill([at, requestId, traceparent]));
+      expect(named.toSorted()).toEqual(expected);
+    });
   });
 
   test("without devices, with too many, or that fail, leave the others alone", async () => {

@@ -2,13 +2,14 @@ import { type GroupedSend, newDeviceId, newNotificationIds, newProjectId, type R
 import { createLogger } from "@herald/kit";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createSmallSend, type SmallSendDeps } from "../src/delivery/deliver-sends.ts";
+import { type BegunSendsDeps, createBegunSends } from "../src/delivery/begun-sends.ts";
 import { rootBatchId } from "../src/domain/batch.ts";
 import { settleRow } from "../src/domain/settle-row.ts";
 import { createDeliveryStore } from "../src/stores/delivery-store.ts";
 import { createNotificationStore } from "../src/stores/notification-store.ts";
 import { createSmallSendStore } from "../src/stores/small-send-store.ts";
 import { createDispatchOutbox } from "../src/stores/stores.ts";
+import { endOne, insertOne } from "./small-sends-fixture.ts";
 
 let database: FreshDatabase;
 beforeAll(async () => {
@@ -42,12 +43,12 @@ test("an end that a killed process wrote late, after its message was redelivered
     notificationId,
     lane: "direct" as const,
   }));
-  const stored = await sends.insert(send, { batches: partitioned, unmatched: [] }, claim, now);
-  if (!stored) throw new Error("it was there already");
+  const stored = await insertOne(sends, { send, batches: partitioned, unmatched: [] }, claim, now);
 
   /** The update that the process had sent to the database when it died. */
   const endLate = () =>
-    sends.end(
+    endOne(
+      sends,
       stored.document,
       stored.runs.map((run) => ({
         run,
@@ -61,7 +62,7 @@ test("an end that a killed process wrote late, after its message was redelivered
     );
   const published: string[] = [];
   const unused = {} as never;
-  const deps: SmallSendDeps = {
+  const deps: BegunSendsDeps = {
     sends: {
       ...sends,
       moveToDeliveries: async (project, id) => {
@@ -77,9 +78,10 @@ test("an end that a killed process wrote late, after its message was redelivered
       log: createLogger({ service: "test", level: "silent" }),
     }),
     now: () => now,
-    ...{ pipeline: unused, checkWaiting: unused, cache: unused },
+    ...{ pipeline: unused, checkWaiting: unused, release: unused, sendAsLarge: unused },
   };
-  await createSmallSend(deps).resume(stored.document, [], claim, new AbortController().signal);
+  const { signal } = new AbortController();
+  await createBegunSends(deps).resume(send, { document: stored.document, events: [] }, { claim, signal });
   expect(new Set(published)).toEqual(
     new Set([`${notificationId}/accepted`, `${batchId}/accepted`, `${notificationId}/completed`]),
   );

@@ -14,6 +14,7 @@ import type { NotificationDocument } from "../src/stores/notification-document.t
 import { createSmallSendStore } from "../src/stores/small-send-store.ts";
 import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
 import { handleResolveSends, type RegistryFixture } from "./registry-fixture.ts";
+import { insertOne } from "./small-sends-fixture.ts";
 
 let dispatch: DispatchTest;
 let answers: RegistryFixture;
@@ -150,7 +151,7 @@ const leaveSend = async (projectId: ProjectId, one: Recipient) => {
   const facts = { projectId, notificationId: id, lane: "direct", platform: "ios" } as const;
   const found = { batches: [{ ...facts, batchId: `${id}/0/0`, devices: [one] }], unmatched: [] };
   const claim = { at: Date.now() - 120_000, sequence: 7_000_000 };
-  await createSmallSendStore(db()).insert(send, found, claim, new Date(0));
+  await insertOne(createSmallSendStore(db()), { send, ...found }, claim, new Date(0));
   await checkNow(id);
   return id;
 };

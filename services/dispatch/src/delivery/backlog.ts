@@ -1,20 +1,19 @@
 import { randomUUID } from "node:crypto";
-import { fromOrigin, publish } from "@herald/bus";
+import { setTimeout } from "node:timers/promises";
+import { publish, suspectFromDelivery } from "@herald/bus";
 import { DrainBacklogV1, type GroupedSend, type ProjectId, type StatusReport } from "@herald/contracts";
-import { type FairGate, hasCode, isUnavailable, type PeriodicTask } from "@herald/kit";
+import { hasCode, isUnavailable, type PeriodicTask } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import { maxParked, type SendGroup } from "../stores/send-group-store.ts";
-import type { createSendAsLarge, DeliverSend } from "./deliver-sends.ts";
+import type { BegunSends, FailedSend } from "./begun-sends.ts";
+import type { createDeliverInTurn } from "./deliver-sends.ts";
 import { batchByProject, sweepProjects } from "./expand.ts";
-import type { RecoverLostWork } from "./recover-lost-work.ts";
 
-type BacklogDeps = Pick<Deps, "bus" | "log" | "notifications" | "sendGroups"> & {
-  readonly deliverSend: DeliverSend;
-  readonly sendAsLarge: ReturnType<typeof createSendAsLarge>;
-  readonly release: RecoverLostWork["release"];
-  /** The gate of all small sends, whether or not they waited in a backlog. */
-  readonly gate: FairGate;
+type BacklogDeps = Pick<Deps, "bus" | "log" | "sendGroups"> & {
+  readonly begun: BegunSends;
+  /** At the gate of all small sends, whether or not they waited in a backlog. */
+  readonly deliverInTurn: ReturnType<typeof createDeliverInTurn>;
 };
 
 /** Groups that are read at a time. */
@@ -24,9 +23,12 @@ const overflowMs = 1_000;
 /** Longer than any step of a drain, so that a project's backlog does not stay open if the drain ends unnoticed. */
 const drainMs = 10_000;
 
+/** While sends that it began wait for their providers, a drain looks this often for groups that were stored since. */
+const lookAgainMs = 1_000;
+
 /** Small sends beyond their project's share, which wait in groups as the gateway accepted them. */
 export const createBacklog = (deps: BacklogDeps) => {
-  const { bus, sendGroups, notifications, deliverSend, sendAsLarge, release, gate, log } = deps;
+  const { bus, sendGroups, begun, deliverInTurn, log } = deps;
   /** Until when a project's new sends go to its backlog, in milliseconds of `performance.now()`. */
   const open = new Map<ProjectId, number>();
   const keepOpen = (projectId: ProjectId, ms: number) =>
@@ -39,69 +41,65 @@ export const createBacklog = (deps: BacklogDeps) => {
     }),
   );
 
-  /** A send that failed, although all dependencies are available, continues with messages of its own. */
-  const sendApart = async (send: GroupedSend, err: unknown): Promise<void> => {
-    const { projectId, notificationId } = send;
-    log.error({ err, projectId, notificationId }, "a send of a backlog failed");
-    const begun = (await notifications.getState(projectId, notificationId)) !== null;
-    await (begun ? release(projectId, notificationId) : sendAsLarge(send));
-  };
-
-  const one = (send: GroupedSend, claim: Claim, signal: AbortSignal): Promise<void> =>
-    fromOrigin("deliver send", send.origin, () =>
-      // An earlier holder of the drain message may have begun it.
-      deliverSend(send, { claim, signal, again: true }).catch(async (error: unknown) => {
-        if (signal.aborted || isUnavailable(error)) throw error;
-        await sendApart(send, error);
-      }),
-    );
-
-  /** Begins to send a group as its project's places allow. Resolves when all of it has begun. `results` has an entry for each send. */
-  const begin = async ({ projectId, sends, claim }: SendGroup, results: Promise<void>[], signal: AbortSignal) => {
-    for (let from = 0; from < sends.length; ) {
-      const { places, leave } = await gate.enterUpTo(projectId, sends.length - from);
-      keepOpen(projectId, drainMs);
-      const part = sends.slice(from, from + places).map((send) => one(send, claim, signal));
-      results.push(...part);
-      void Promise.allSettled(part).then(leave);
-      from += places;
+  /**
+   * Removes a group when all of its sends have ended. Those that failed, although all dependencies are available, continue apart. Rejects
+   * when one must be retried.
+   */
+  const end = async (group: SendGroup, ended: Promise<FailedSend[]>, signal: AbortSignal): Promise<void> => {
+    const failed = await ended;
+    const isLater = ({ error }: FailedSend) => signal.aborted || isUnavailable(error);
+    const apart = failed.filter((one) => !isLater(one));
+    for (const { send, error: err } of apart) {
+      const { projectId, notificationId } = send;
+      log.error({ err, projectId, notificationId }, "a send of a backlog failed");
     }
+    const left = [...(await begun.continueApart(apart.map(({ send }) => send))), ...failed.filter(isLater)];
+    if (left[0]) throw left[0].error;
+    await sendGroups.remove(group);
   };
 
-  /** Removes a group when all of its sends have ended. Rejects when one must be retried. */
-  const end = async (group: SendGroup, results: readonly Promise<void>[]): Promise<void> => {
-    const ended = await Promise.allSettled(results);
-    for (const one of ended) if (one.status === "rejected") throw one.reason;
-    if (ended.length === group.sends.length) await sendGroups.remove(group);
-  };
-
-  /** Reads a whole backlog once and sends it. Resolves to the number of groups. */
-  const drainOnce = async (projectId: ProjectId, signal: AbortSignal): Promise<number> => {
+  /** Reads a whole backlog once and sends it. Resolves to the number of groups. `isSuspect`: processes may have
+   * died over its first groups, so they continue apart. */
+  const drainOnce = async (projectId: ProjectId, signal: AbortSignal, isSuspect: boolean): Promise<number> => {
     const running = new Set<Promise<void>>();
     const failed: unknown[] = [];
     let found = 0;
     let after = "";
+    const endLater = (group: SendGroup, ended: Promise<FailedSend[]>) => {
+      const run: Promise<void> = end(group, ended, signal)
+        .catch((error: unknown) => void failed.push(error))
+        .finally(() => running.delete(run));
+      running.add(run);
+    };
     /** Begins the next groups. Resolves to whether there may be more. */
     const next = async (): Promise<boolean> => {
       const groups = await sendGroups.read(projectId, after, groupsAtATime);
+      // Processes may have died over what an earlier holder of the message had begun: the oldest groups.
+      const begunBefore = isSuspect && after === "";
       found += groups.length;
       after = groups.at(-1)?._id ?? after;
       for (const group of groups) {
         if (failed.length > 0 || signal.aborted) return false;
-        const results: Promise<void>[] = [];
-        try {
-          await begin(group, results, signal);
-        } finally {
-          const run: Promise<void> = end(group, results)
-            .catch((error: unknown) => void failed.push(error))
-            .finally(() => running.delete(run));
-          running.add(run);
+        if (begunBefore) {
+          endLater(group, begun.continueApart(group.sends));
+          continue;
         }
+        // An earlier holder of the drain message may have begun it.
+        const message = { claim: group.claim, signal, again: true };
+        const onBegin = () => keepOpen(projectId, drainMs);
+        const turn = deliverInTurn(group.sends, message, { onBegin });
+        endLater(group, turn.ended);
+        await turn.begun;
       }
       return groups.length === groupsAtATime;
     };
     try {
-      while (failed.length === 0 && !signal.aborted && (await next()));
+      while (failed.length === 0 && !signal.aborted) {
+        if (await next()) continue;
+        if (running.size === 0) break;
+        // A phone may take a minute: what is stored meanwhile does not wait for it.
+        await Promise.race([Promise.all(running), setTimeout(lookAgainMs, undefined, { ref: false })]);
+      }
     } catch (error) {
       failed.push(error);
     }
@@ -129,13 +127,16 @@ export const createBacklog = (deps: BacklogDeps) => {
     /** Resolves when the project has a drain message. Concurrent calls share one attempt. */
     ensureDrain: (projectId: ProjectId): Promise<void> => ensureDrain(projectId),
     /** Sends a project's backlog, oldest first, until it is empty. Rejects when a dependency is unavailable: a redelivery sends the rest. */
-    drain: async (projectId: ProjectId, signal: AbortSignal): Promise<void> => {
+    drain: async (
+      projectId: ProjectId,
+      { signal, deliveryCount }: { readonly signal: AbortSignal; readonly deliveryCount: number },
+    ): Promise<void> => {
       try {
-        for (;;) {
-          if ((await drainOnce(projectId, signal)) > 0) continue;
+        for (let isSuspect = deliveryCount >= suspectFromDelivery; ; isSuspect = false) {
+          if ((await drainOnce(projectId, signal, isSuspect)) > 0) continue;
           // Read once more after closing: a send that was still stored in the backlog is found by this last read.
           open.delete(projectId);
-          if ((await drainOnce(projectId, signal)) === 0) return;
+          if ((await drainOnce(projectId, signal, false)) === 0) return;
         }
       } finally {
         open.delete(projectId);

@@ -2,12 +2,14 @@ import type { FairGate } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { createActivitySends } from "./activity-sends.ts";
 import { createBacklog } from "./backlog.ts";
-import { createDeliverSend, createDeliverSends, createSendAsLarge, createSmallSend } from "./deliver-sends.ts";
+import { createBegunSends, createSendAsLarge } from "./begun-sends.ts";
+import { createDeliverGroup } from "./deliver-group.ts";
+import { createDeliverInTurn, createDeliverSends } from "./deliver-sends.ts";
 import { createExpand, createExpandQueued } from "./expand.ts";
 import { createDueMessages, createFinisher } from "./follow-up.ts";
 import { createNotificationCache } from "./notification-cache.ts";
 import { createPipeline, type PipelineDeps } from "./pipeline.ts";
-import { createCheckWaiting, createResolveSend } from "./prepare.ts";
+import { createCheckWaiting, createResolveSends } from "./prepare.ts";
 import { createRecoverLostWork } from "./recover-lost-work.ts";
 import { createRuleEvaluator } from "./rule-evaluator.ts";
 import { createWaves } from "./waves.ts";
@@ -27,14 +29,15 @@ export const createDelivery = (deps: Deps & Pick<PipelineDeps, "sweepDue"> & { r
   const expandQueued = createExpandQueued({ ...deps, expand });
   const waves = createWaves({ ...deps, finisher, dueMessages });
   const checkWaiting = createCheckWaiting(bus);
-  const resolve = createResolveSend(bus, evaluator);
+  const resolve = createResolveSends(bus, evaluator);
   const sendAsLarge = createSendAsLarge(bus);
   const pipeline = createPipeline({ ...deps, activities, cache, finisher, dueMessages });
   const { recover, release } = createRecoverLostWork({ ...deps, pipeline, expand, dueMessages });
-  const smallSend = createSmallSend({ ...deps, cache, finisher, pipeline, checkWaiting });
-  const deliverSend = createDeliverSend({ ...deps, evaluator, resolve, sendAsLarge, smallSend });
-  const backlog = createBacklog({ ...deps, deliverSend, sendAsLarge, release });
-  const deliverSends = createDeliverSends({ ...deps, deliverSend, backlog });
+  const begun = createBegunSends({ ...deps, finisher, pipeline, checkWaiting, release, sendAsLarge });
+  const deliverGroup = createDeliverGroup({ ...deps, begun, cache, evaluator, pipeline, resolve, sendAsLarge });
+  const deliverInTurn = createDeliverInTurn(deps.gate, deliverGroup);
+  const backlog = createBacklog({ ...deps, begun, deliverInTurn });
+  const deliverSends = createDeliverSends({ ...deps, begun, deliverInTurn, backlog });
   return {
     ...{ activities, cache, finisher, dueMessages, expandQueued, checkWaiting, evaluator, pipeline },
     ...{ sendAsLarge, recover, backlog, deliverSends, waves },

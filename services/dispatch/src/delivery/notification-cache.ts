@@ -59,7 +59,7 @@ export const createNotificationCache = (
   const pinned = new Map<NotificationId, CachedNotification>();
   const reading = new Map<NotificationId, Promise<CachedNotification | undefined>>();
 
-  const cache = (document: NotificationRecord): CachedNotification => ({
+  const cache = (document: NotificationRecord, readAt = now()): CachedNotification => ({
     document: { ...document, content: { ...document.content, targets: [] } },
     contentFor: createPersonalContent(document),
     personal: isForOneUser(document),
@@ -67,7 +67,7 @@ export const createNotificationCache = (
     cancelled: document.stop?.kind === "cancelled",
     abandoned: document.stop?.kind === "abandoned",
     running: 0,
-    checkedAt: now().getTime(),
+    checkedAt: readAt.getTime(),
   });
 
   const keep = (document: NotificationRecord): CachedNotification => {
@@ -107,9 +107,9 @@ export const createNotificationCache = (
     },
     /** Adds a notification that was just inserted, so that it need not be read. */
     put: keep,
-    /** Adds a notification and keeps it until `unpin`, regardless of `maxBytes`. */
-    pin: (document: NotificationRecord): CachedNotification => {
-      const cached = known.peek(document._id) ?? cache(document);
+    /** Adds a notification whose state was that of `readAt`, and keeps it until `unpin`, regardless of `maxBytes`. */
+    pin: (document: NotificationRecord, readAt: Date): CachedNotification => {
+      const cached = known.peek(document._id) ?? cache(document, readAt);
       pinned.set(document._id, cached);
       return cached;
     },

@@ -13,7 +13,7 @@ import {
   targetOfRecipient,
   targetsOfSend,
 } from "@herald/contracts";
-import { createGroupCommit, isUnavailable } from "@herald/kit";
+import { createGroupCommit, type GroupCommit, isUnavailable } from "@herald/kit";
 import { maxSmallAudience } from "@herald/rules";
 import { noneSkipped, type Sendable, type Skips } from "../domain/settle-row.ts";
 import type { Expanded } from "../stores/notification-document.ts";
@@ -52,18 +52,15 @@ const audienceOf = ({ content, recipients }: SendV1, found: SendAudience): SendA
 /** Small sends must be fast, also when several arrive within the usual interval. */
 const requestIntervalMs = 4;
 
-/**
- * Resolves the audience of a send now. `null`: more devices than a small send may have, or targets that no index serves. Asks registry for
- * a project's concurrent sends in one request, and for all projects in one message; a slow answer delays only its project. If registry
- * refuses a request, asks for each of its sends alone. Throws `service-unavailable`, `bus-unavailable`, and `process-crashed` when registry
- * died over this send.
- */
-export const createResolveSend = (bus: Bus, evaluator: Pick<RuleEvaluator, "askedOf" | "loading">) => {
-  type Answer = SendAudience | null;
+/** Whom a send reaches; null: more devices than a small send may have, or targets that no index serves. */
+type Answer = SendAudience | null;
+
+/** Finds whom sends of a project reach. */
+export const createResolveSends = (bus: Bus, evaluator: Pick<RuleEvaluator, "askedOf" | "loading">) => {
   const ask = sendGroupedRequest(() => bus, ResolveSends, { intervalMs: requestIntervalMs });
-  const unanswered = createUnanswered<SendV1>();
+  const unanswered = createUnanswered();
   /** Of projects with sends that are being resolved. */
-  const projects = new Map<ProjectId, { readonly commit: (send: SendV1) => Promise<Answer>; sends: number }>();
+  const projects = new Map<ProjectId, { readonly commit: GroupCommit<SendV1, Answer | "alone">; sends: number }>();
 
   const requestOf = (projectId: ProjectId, sends: readonly SendV1[]) => ({
     projectId,
@@ -74,46 +71,69 @@ export const createResolveSend = (bus: Bus, evaluator: Pick<RuleEvaluator, "aske
     limit: maxSmallAudience,
   });
 
-  const joined = async (send: SendV1): Promise<Answer> => {
-    const { projectId } = send;
-    const write = async (sends: readonly SendV1[]) => {
+  const open = (projectId: ProjectId) => {
+    const write = async (sends: readonly SendV1[]): Promise<readonly (Answer | "alone")[]> => {
       try {
         return (await ask(requestOf(projectId, sends))).sends;
       } catch (error) {
         if (sends.length === 1 || isUnavailable(error)) throw error;
-        return sends.map(alone);
+        return sends.map(() => "alone");
       }
     };
-    const project = projects.get(projectId) ?? {
-      commit: createGroupCommit<SendV1, Answer>(write, { max: maxGroupSize, concurrent: 1 }),
+    return {
+      commit: createGroupCommit<SendV1, Answer | "alone">(write, { max: maxGroupSize, concurrent: 1 }),
       sends: 0,
     };
+  };
+
+  /** Asks registry for a project's concurrent sends in one request, and for all projects in one message. */
+  const joined = async (projectId: ProjectId, sends: readonly SendV1[]) => {
+    const project = projects.get(projectId) ?? open(projectId);
     projects.set(projectId, project);
-    project.sends++;
+    project.sends += sends.length;
     try {
-      return await project.commit(send);
+      return await project.commit.all(sends);
     } finally {
-      if (--project.sends === 0) projects.delete(projectId);
+      project.sends -= sends.length;
+      if (project.sends === 0) projects.delete(projectId);
     }
   };
 
-  const alone = async (send: SendV1): Promise<Answer> => {
-    const { projectId, notificationId: suspect } = send;
-    const { sends } = await sendRequest(bus, ResolveSends, requestOf(projectId, [send]), { suspect });
-    return sends[0] ?? null;
-  };
+  return {
+    /**
+     * Resolves sends of one project together; a slow answer delays only its project. The result of one over which registry may have died,
+     * or whose request it refused, is `alone`: it must be resolved alone. Errors: `service-unavailable`, `bus-unavailable`.
+     */
+    each: async (projectId: ProjectId, sends: readonly SendV1[]): Promise<PromiseSettledResult<Answer | "alone">[]> => {
+      await evaluator.loading();
+      const asked = sends.filter(({ notificationId }) => !unanswered.isSuspect(notificationId));
+      const answers = await joined(projectId, asked);
+      let next = 0;
+      return sends.map((send) => {
+        if (send !== asked[next]) return { status: "fulfilled", value: "alone" };
+        const answer = answers[next++] as PromiseSettledResult<Answer | "alone">;
+        if (answer.status === "rejected") unanswered.count(send.notificationId, answer.reason);
+        else if (answer.value !== null && answer.value !== "alone")
+          return { status: "fulfilled", value: audienceOf(send, answer.value) };
+        return answer;
+      });
+    },
 
-  return async (send: SendV1): Promise<Answer> => {
-    await evaluator.loading();
-    try {
-      const found = await (unanswered.isSuspect(send) ? alone(send) : joined(send));
-      return found && audienceOf(send, found);
-    } catch (error) {
-      unanswered.count(send, error);
-      throw error;
-    }
+    /** Resolves one send alone. Also throws `process-crashed` when registry died over it. */
+    alone: async (send: SendV1): Promise<Answer> => {
+      const { projectId, notificationId: suspect } = send;
+      try {
+        const { sends } = await sendRequest(bus, ResolveSends, requestOf(projectId, [send]), { suspect });
+        return sends[0] ? audienceOf(send, sends[0]) : null;
+      } catch (error) {
+        unanswered.count(suspect, error);
+        throw error;
+      }
+    },
   };
 };
+
+export type ResolveSmallSends = ReturnType<typeof createResolveSends>;
 
 /** Devices that registry checks per request. */
 const maxChecked = 1_000;

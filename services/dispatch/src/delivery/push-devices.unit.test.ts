@@ -76,7 +76,7 @@ const world = ({ from, failures }: { from: number; failures: number }) => {
     openTokens: { signer: () => () => "token" },
     now,
   } as unknown as PushDeps;
-  return { deps, pushed, cached: cache.pin(document) };
+  return { deps, pushed, cached: cache.pin(document, now()) };
 };
 
 const push = ({ deps, cached }: ReturnType<typeof world>, all: readonly Sendable[]) =>

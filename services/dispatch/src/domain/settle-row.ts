@@ -168,6 +168,14 @@ const withoutPastDelay = ({ now }: BatchRun, device: Sendable): Sendable => {
 const atOnce: DeviceResult = Object.freeze({ status: "accepted", attempts: 1, possibleRepeat: false });
 const askedAtOnce: DeviceResult = Object.freeze({ ...atOnce, asked: true });
 
+/** The name of the result that all devices of a row have if it is a usual one, and the provider named no message. */
+export const usualResult = ({ results, providerIds }: Pick<Settlement, "results" | "providerIds">) => {
+  const [result] = results;
+  if (results.length !== 1 || providerIds.length > 0) return undefined;
+  if (result === atOnce) return "accepted";
+  return result === askedAtOnce ? "asked" : undefined;
+};
+
 const classify = (run: BatchRun, device: Sendable, outcome: Outcome): DeviceSettlement => {
   const attempts = device.attempts + 1;
   if (outcome.kind === "accepted") {

@@ -1,4 +1,4 @@
-import { type Bus, defineHandler, type MessageDelivery, preparePublish } from "@herald/bus";
+import { defineHandler, type MessageDelivery } from "@herald/bus";
 import {
   DrainBacklogV1,
   ExpandedV1,
@@ -10,10 +10,10 @@ import {
   SendOneV1,
   SendV1,
 } from "@herald/contracts";
-import type { FairGate } from "@herald/kit";
+import { describeIssues, type FairGate, HeraldError, isUnavailable } from "@herald/kit";
 import type { Backlog } from "../delivery/backlog.ts";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
-import type { DeliverSends, SendMessage } from "../delivery/deliver-sends.ts";
+import type { DeliverSends } from "../delivery/deliver-sends.ts";
 import type { Deps } from "../deps.ts";
 import { claimOf } from "../stores/delivery-document.ts";
 
@@ -76,48 +76,60 @@ export const completeExpansion = ({ notifications, cache, finisher, expandQueued
     },
   });
 
-/** Publishes what is not a send in a message of its own, where it becomes a dead letter and the sends beside it do not. */
-const passOnAlone = async (bus: Bus, malformed: readonly unknown[], sequence: number): Promise<void> => {
-  for (const [index, one] of malformed.entries()) {
-    const id = `${sequence}-${index}`;
-    const { data = id } = NotificationId.safeParse((one as Partial<GroupedSend> | null)?.notificationId);
-    const contract = { ...SendOneV1, subject: () => SendOneV1.subject({ notificationId: data } as SendOneV1) };
-    await preparePublish(bus, contract, one as SendOneV1, { id })();
-  }
+/** The subject of one send of a group: it becomes a dead letter without the others. */
+const subjectOfOne = (one: unknown, otherwise: string): string => {
+  const { data = otherwise } = NotificationId.safeParse((one as Partial<GroupedSend> | null)?.notificationId);
+  return SendOneV1.subject({ notificationId: data } as SendOneV1);
 };
 
 /** Delivers small sends, from audience to last event in this process. */
-export const deliverSmallSends = (bus: Bus, deliverSends: DeliverSends, concurrency: number) => [
-  defineHandler({
-    durable: "dispatch-send-groups", // renaming a durable replays its stream
-    message: SendGroupV1,
-    concurrency,
-    async handle({ data, ...message }) {
-      const { sends, malformed } = readGroup(data);
-      if (sends.length > 0) await deliverSends(sends, messageOf(message));
-      await passOnAlone(bus, malformed, message.sequence);
-    },
-  }),
-  // Sends whose requests were repeated. If its group's message was handled before, the database has the send.
-  defineHandler({
-    durable: "dispatch-single-sends",
-    message: SendOneV1,
-    concurrency,
-    handle: ({ data, ...message }) => deliverSends([data], messageOf(message)),
-  }),
-];
+export const deliverSmallSends = (deliverSends: DeliverSends, concurrency: number) => {
+  const deliver = deliveredAgain(deliverSends);
+  return [
+    defineHandler({
+      durable: "dispatch-send-groups", // renaming a durable replays its stream
+      message: SendGroupV1,
+      concurrency,
+      async handle(message) {
+        const { sends, malformed } = readGroup(message.data);
+        const failed = sends.length > 0 ? await deliver(sends, message) : [];
+        for (const [index, { data, error }] of malformed.entries()) {
+          const subject = subjectOfOne(data, `${message.sequence}-${index}`);
+          await message.deadLetter({ subject, data }, new HeraldError("schema", describeIssues(error).join("; ")));
+        }
+        const retried: unknown[] = [];
+        for (const { send, error } of failed) {
+          const part = { subject: SendOneV1.subject(send), data: send };
+          if (!(await message.deadLetter(part, error))) retried.push(error);
+        }
+        throwAny(retried);
+      },
+    }),
+    // Sends whose requests were repeated. If its group's message was handled before, the database has the send.
+    defineHandler({
+      durable: "dispatch-single-sends",
+      message: SendOneV1,
+      concurrency,
+      handle: async (message) => throwAny((await deliver([message.data], message)).map(({ error }) => error)),
+    }),
+  ];
+};
 
-const messageOf = ({
-  signal,
-  bytes,
-  deliveryCount,
-  ...message
-}: Omit<MessageDelivery<unknown>, "data">): SendMessage => ({
-  claim: claimOf(message),
-  signal,
-  bytes,
-  again: deliveryCount > 1,
-});
+/** An error of an unavailable dependency comes first: it uses up no delivery attempt. The redelivery repeats all failed sends. */
+const throwAny = (errors: readonly unknown[]): void => {
+  if (errors.length > 0) throw errors.find(isUnavailable) ?? errors[0];
+};
+
+/** Knows which messages this process tries again. */
+const deliveredAgain = (deliverSends: DeliverSends) => {
+  const tried = new WeakSet<object>();
+  return (sends: readonly GroupedSend[], message: MessageDelivery<object>) => {
+    const { data, signal, bytes, deliveryCount } = message;
+    const again = deliveryCount > 1 || tried.has(data);
+    tried.add(data);
+    return deliverSends(sends, { claim: claimOf(message), signal, bytes, deliveryCount, again });
+  };
+};
 
 /** Sends the state of an activity to a device whose token came late or changed. */
 export const joinActivity = ({ activities }: Pick<DeliveryDeps, "activities">) =>
@@ -137,5 +149,5 @@ export const drainBacklog = (backlog: Pick<Backlog, "drain">) =>
     durable: "dispatch-drain", // renaming a durable replays its stream
     message: DrainBacklogV1,
     concurrency: maxProjects,
-    handle: ({ data, signal }) => backlog.drain(data.projectId, signal),
+    handle: ({ data, ...message }) => backlog.drain(data.projectId, message),
   });

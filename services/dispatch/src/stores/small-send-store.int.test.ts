@@ -10,6 +10,7 @@ import {
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { type CommandStartedEvent, type Db, type Document, MongoClient } from "mongodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { endOne, insertOne } from "../../test/small-sends-fixture.ts";
 import { apnsId, rootBatchId } from "../domain/batch.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import { settleRow } from "../domain/settle-row.ts";
@@ -83,8 +84,7 @@ const store = async (
             devices: [...devices],
           },
         ];
-  const stored = await all.sends.insert(send, { batches, unmatched: [], ...(list && { list }) }, claim, now);
-  if (!stored) throw new Error("it was there already");
+  const stored = await insertOne(all.sends, { send, batches, unmatched: [], ...(list && { list }) }, claim, now);
   return { send, id: notificationId, ...stored };
 };
 
@@ -113,7 +113,8 @@ test("a send that ends at once stays one document", async () => {
   ]);
   expect(await all.trace(projectId, id, two.id)).toMatchObject({ delivery: { status: "pending" } });
   expect(
-    await all.sends.end(
+    await endOne(
+      all.sends,
       document,
       runs.map((run) => settled(run)),
       now,
@@ -157,16 +158,17 @@ test("the outbox has the events that the ledger lacks, and a repeated end gives 
   const outcomes = runs.map((run) =>
     settled(run, { kind: "rejected", reason: "internal", providerReason: "BadTopic" }),
   );
-  const ended = await all.sends.end(document, outcomes, now);
+  const ended = await endOne(all.sends, document, outcomes, now);
   expect(ended?.stored).toMatchObject([{ event: "DeliveryFailedV1" }]);
-  expect(await all.sends.end(document, outcomes, now)).toEqual(ended);
+  expect(await endOne(all.sends, document, outcomes, now)).toEqual(ended);
 });
 
 test("many that end in the same moment all end", async () => {
   const some = await Promise.all(Array.from({ length: 40 }, () => store([device()])));
   const ended = await Promise.all(
     some.map(({ document, runs }) =>
-      all.sends.end(
+      endOne(
+        all.sends,
         document,
         runs.map((run) => settled(run)),
         now,
@@ -185,7 +187,8 @@ test("a send that is cancelled meanwhile does not end: its rows move to the ledg
   expect(await all.notifications.cancelBegun(document, now)).toBe(true);
   const [ended, good] = await Promise.all(
     [{ document, runs }, other].map((each) =>
-      all.sends.end(
+      endOne(
+        all.sends,
         each.document,
         each.runs.map((run) => settled(run)),
         now,
@@ -205,7 +208,8 @@ test("a move to the other ledger that a crash interrupted is completed by the ne
   const { id, document, runs } = await store([device()]);
   await notificationCollection(db).updateOne({ _id: id }, { $set: { "claim.open": false } });
   expect(
-    await all.sends.end(
+    await endOne(
+      all.sends,
       document,
       runs.map((run) => settled(run)),
       now,
@@ -220,7 +224,8 @@ test("a move to the other ledger that a crash interrupted is completed by the ne
 
 test("no row of an ended send is moved", async () => {
   const { id, document, runs } = await store([device()]);
-  await all.sends.end(
+  await endOne(
+    all.sends,
     document,
     runs.map((run) => settled(run)),
     now,
@@ -232,7 +237,8 @@ test("no row of an ended send is moved", async () => {
 
 test("an erased user is in no ledger any more, whether their send has ended or is under way", async () => {
   const ended = await store([device("eve"), device("anna")]);
-  await all.sends.end(
+  await endOne(
+    all.sends,
     ended.document,
     ended.runs.map((run) => settled(run)),
     now,

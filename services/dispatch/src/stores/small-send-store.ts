@@ -3,7 +3,7 @@ import { findBatched, guardStore, insertBatched, insertMissing, updateBatched } 
 import { Binary, type Db } from "mongodb";
 import { addFailures, addTallies, emptyTally, type FinalStatus } from "../domain/notification-counts.ts";
 import type { RuleResults } from "../domain/rule-results.ts";
-import type { Settlement } from "../domain/settle-row.ts";
+import { type Settlement, usualResult } from "../domain/settle-row.ts";
 import {
   type Claim,
   type DeliveryDocument,
@@ -17,6 +17,7 @@ import {
 } from "./delivery-document.ts";
 import { acceptedEventsOf, allAccepted, deliveryEvents } from "./events.ts";
 import {
+  type End,
   type Expanded,
   type NotificationDocument,
   type NotificationRecord,
@@ -45,8 +46,9 @@ const embed = ({
 /** A batch, and the results of the rules for its devices. */
 export type EvaluatedBatch = DeliverBatchV1 & { readonly ruleResults?: RuleResults | undefined };
 
-/** Whom a send reaches: see {@link Expanded}. */
-type EvaluatedAudience = Pick<Expanded, "list"> & {
+/** A send, and whom it reaches: see {@link Expanded}. */
+export type ResolvedSend = Pick<Expanded, "list"> & {
+  readonly send: GroupedSend;
   readonly batches: readonly EvaluatedBatch[];
   readonly unmatched: readonly string[];
 };
@@ -61,10 +63,10 @@ export type StoredSend = { readonly document: NotificationRecord; readonly runs:
 export const createSmallSendStore = (db: Db) => {
   const notifications = notificationCollection(db);
   const deliveries = deliveryCollection(db);
-  const insertOne = insertBatched(notifications);
-  const updateOne = updateBatched(notifications);
+  const insert = insertBatched(notifications);
+  const update = updateBatched(notifications);
 
-  const findOne = findBatched(notifications);
+  const find = findBatched(notifications);
   const findRows = findBatched<NotificationDocument, Exclude<keyof NotificationDocument, "content" | "personal">>(
     notifications,
     { content: 0, personal: 0 },
@@ -85,69 +87,46 @@ export const createSmallSendStore = (db: Db) => {
 
   return guardStore({
     /**
-     * Stores a send with its ledger, started for the message in `claim`. Null when it already exists: its `_id` decides which process
-     * sends it.
+     * Stores sends with their ledgers, started for the message in `claim`, in one command. The result of each is null when it already exists:
+     * its `_id` decides which process sends it.
      */
-    insert: async (
-      send: GroupedSend,
-      { batches, unmatched, list }: EvaluatedAudience,
+    insertEach: async (
+      sends: readonly ResolvedSend[],
       claim: Claim,
       now: Date,
-    ): Promise<StoredSend | null> => {
-      const devices = batches.reduce((sum, batch) => sum + batch.devices.length, 0);
-      const state: NotificationState = {
-        ...newFacts(send),
-        expanded: { batches: batches.length, devices, unmatched: [...unmatched], ...(list && { list }) },
-        ...firstStepOfSmall(batches.length, claim, now),
-      };
-      const rows = batches.map((batch) =>
-        newRow(batch, { claim, now, keepDevices: true, tags: state.tags, ruleResults: batch.ruleResults }),
-      );
-      const named = rows.some(({ users }) => users !== undefined);
-      const inserted = await insertOne({
-        ...newDocument(state, send, unmatched),
-        ...(rows.length > 0 && { rows: rows.map(embed) }),
-        ...(named && { named: true as const }),
-        ...recipientsOf(batches),
+    ): Promise<PromiseSettledResult<StoredSend | null>[]> => {
+      const made = sends.map((send) => documentOf(send, claim, now));
+      const inserted = await insert.all(made.map(({ document }) => document));
+      return inserted.map(({ done, error }, at) => {
+        if (error !== undefined) return { status: "rejected", reason: error };
+        return { status: "fulfilled", value: done ? (made[at]?.stored ?? null) : null };
       });
-      if (!inserted) return null;
-      const document = { ...state, content: send.content, ...(send.personal && { personal: send.personal }) };
-      return { document, runs: rows.map((row) => runOf(row, now)) };
     },
 
     /**
-     * Writes the outcomes and the end of a send whose devices are all final, in one update. Undefined when it was cancelled, abandoned
-     * or taken over in the meantime. Resolves to its final state, its delivery events in the order of its batches, and those of them in the
-     * notification's outbox, because they cannot be rebuilt from its rows.
+     * Writes the outcomes and the ends of sends whose devices are all final, in one command. The result of each is undefined when it was
+     * cancelled, abandoned or taken over in the meantime. Repeatable.
      */
-    end: async (
-      { _id, projectId }: Pick<NotificationState, "_id" | "projectId">,
-      settled: readonly { readonly run: Run; readonly settlement: Settlement }[],
+    endEach: async (
+      sends: readonly SettledSend[],
       now: Date,
-    ) => {
-      const tally = settled.reduce((sum, { settlement }) => addTallies(sum, settlement.tally), emptyTally);
-      const failures = settled.reduce((sum, { settlement }) => addFailures(sum, settlement.failures), {});
-      const state = ended(undefined, { at: now, tally, failures });
-      const perRow = settled.map(({ run, settlement }) => ({
-        whole: allAccepted(settlement),
-        events: deliveryEvents(run, run.devices, settlement, now),
-      }));
-      const outbox = perRow.flatMap(({ whole, events }) => (whole ? [] : events));
-      const result = { state, events: perRow.flatMap(({ events }) => events), stored: outbox };
-      const { filter, update } = toEndOfSmall(
-        state,
-        {
-          ...(outbox.length > 0 && { outbox }),
-          ...Object.assign({}, ...settled.map((one, at) => settledFields(one, at, now))),
-        },
-        Object.fromEntries(settled.map((_, at) => [`rows.${at}.devices`, ""])),
-      );
-      if ((await updateOne({ _id, projectId }, filter, update)) === "updated") return result;
+    ): Promise<PromiseSettledResult<EndedSend | undefined>[]> => {
+      const ends = sends.map((send) => endOf(send, now));
+      const updated = await update.all(ends.map((end) => end.update));
+      const unknown = [...updated.keys()].filter((at) => fulfilledWith(updated[at]) !== "updated");
       // This update or an earlier try may have succeeded although its response was lost: no other update ends a send that still has rows.
-      const document = await findRows({ _id, projectId });
-      return document?.end && document.rows
-        ? { ...result, state: { status: document.status as FinalStatus, end: document.end } }
-        : undefined;
+      const found = await findRows.all(unknown.flatMap((at) => ends[at]?.update.key ?? []));
+      const late = new Map(unknown.map((at, index) => [at, found[index]]));
+      return ends.map(({ ended: result }, at) => {
+        const read = late.get(at);
+        if (read === undefined) return { status: "fulfilled", value: result };
+        if (read.status === "rejected") return read;
+        const { end, rows, status } = read.value ?? {};
+        if (end && rows)
+          return { status: "fulfilled", value: { ...result, state: { status: status as FinalStatus, end } } };
+        const written = updated[at];
+        return written?.status === "rejected" ? written : { status: "fulfilled", value: undefined };
+      });
     },
 
     moveToDeliveries,
@@ -169,15 +148,93 @@ export const createSmallSendStore = (db: Db) => {
       if (changes.length > 0) await notifications.updateOne({ _id, projectId }, { $set: Object.fromEntries(changes) });
     },
 
-    /** The stored notification, and the events of its rows whose devices were all accepted. Null when it does not exist. */
-    findWithEvents: async (
-      projectId: ProjectId,
-      id: NotificationId,
-    ): Promise<{ document: NotificationRecord; events: OutboxEvent[] } | null> => {
-      const document = await findOne({ _id: id, projectId });
-      return document && { document: toRecord(document), events: embeddedRows(document).flatMap(acceptedEventsOf) };
-    },
+    /** The stored notifications, with the events of their rows whose devices were all accepted. Null: it does not exist. */
+    findEach: async (
+      sends: readonly Pick<GroupedSend, "projectId" | "notificationId">[],
+    ): Promise<PromiseSettledResult<FoundSend | null>[]> =>
+      (await find.all(sends.map(({ projectId, notificationId: _id }) => ({ _id, projectId })))).map((found) =>
+        found.status === "rejected" ? found : { status: "fulfilled", value: found.value && foundOf(found.value) },
+      ),
   });
+};
+
+/** A stored send, and the outcomes of its batches. */
+export type SettledSend = {
+  readonly document: Pick<NotificationState, "_id" | "projectId">;
+  readonly settled: readonly { readonly run: Run; readonly settlement: Settlement }[];
+};
+
+/**
+ * The end of a send: its final state, its delivery events in the order of its batches, and those of them in the notification's outbox,
+ * because they cannot be rebuilt from its rows.
+ */
+export type EndedSend = {
+  readonly state: ReturnType<typeof ended> | { readonly status: FinalStatus; readonly end: End };
+  readonly events: readonly OutboxEvent[];
+  readonly stored: readonly OutboxEvent[];
+};
+
+export type FoundSend = { readonly document: NotificationRecord; readonly events: readonly OutboxEvent[] };
+
+const foundOf = (document: NotificationDocument): FoundSend => ({
+  document: toRecord(document),
+  events: embeddedRows(document).flatMap(acceptedEventsOf),
+});
+
+const fulfilledWith = <Value>(result: PromiseSettledResult<Value> | undefined): Value | undefined =>
+  result?.status === "fulfilled" ? result.value : undefined;
+
+const documentOf = (
+  { send, batches, unmatched, list }: ResolvedSend,
+  claim: Claim,
+  now: Date,
+): { readonly document: NotificationDocument; readonly stored: StoredSend } => {
+  const devices = batches.reduce((sum, batch) => sum + batch.devices.length, 0);
+  const state: NotificationState = {
+    ...newFacts(send),
+    expanded: { batches: batches.length, devices, unmatched: [...unmatched], ...(list && { list }) },
+    ...firstStepOfSmall(batches.length, claim, now),
+  };
+  const rows = batches.map((batch) =>
+    newRow(batch, { claim, now, keepDevices: true, tags: state.tags, ruleResults: batch.ruleResults }),
+  );
+  const named = rows.some(({ users }) => users !== undefined);
+  const document = {
+    ...newDocument(state, send, unmatched),
+    ...(rows.length > 0 && { rows: rows.map(embed) }),
+    ...(named && { named: true as const }),
+    ...recipientsOf(batches),
+  };
+  const record = { ...state, content: send.content, ...(send.personal && { personal: send.personal }) };
+  return { document, stored: { document: record, runs: rows.map((row) => runOf(row, now)) } };
+};
+
+/** The update that ends a send, and what it says. */
+const endOf = ({ document: { _id, projectId }, settled }: SettledSend, now: Date) => {
+  const tally = settled.reduce((sum, { settlement }) => addTallies(sum, settlement.tally), emptyTally);
+  const failures = settled.reduce((sum, { settlement }) => addFailures(sum, settlement.failures), {});
+  const state = ended(undefined, { at: now, tally, failures });
+  const perRow = settled.map(({ run, settlement }) => ({
+    whole: allAccepted(settlement),
+    events: deliveryEvents(run, run.devices, settlement, now),
+  }));
+  const outbox = perRow.flatMap(({ whole, events }) => (whole ? [] : events));
+  const { filter: condition, update } = toEndOfSmall(
+    state,
+    {
+      ...(outbox.length > 0 && { outbox }),
+      ...Object.assign({}, ...settled.map((one, at) => settledFields(one, at, now))),
+    },
+    Object.fromEntries(settled.map((_, at) => [`rows.${at}.devices`, ""])),
+  );
+  const [first] = settled;
+  // Most sends reach one device at the first attempt, and their updates are equal.
+  const usual = first && settled.length === 1 && first.run.devices.length === 1 && usualResult(first.settlement);
+  const same = usual ? `${usual} ${now.getTime()}` : undefined;
+  return {
+    ended: { state, events: perRow.flatMap(({ events }) => events), stored: outbox },
+    update: { key: { _id, projectId }, condition, update, same },
+  };
 };
 
 const recipientsOf = (
