@@ -27,7 +27,7 @@ type Pushed = Pick<StoredSend, "document"> & {
   readonly signal: AbortSignal;
 };
 
-type DeliverGroupDeps = Pick<Deps, "notifications" | "now" | "outbox" | "publish" | "sends"> & {
+type DeliverGroupDeps = Pick<Deps, "notifications" | "now" | "outbox" | "publish" | "rules" | "sends"> & {
   readonly begun: BegunSends;
   readonly cache: NotificationCache;
   readonly evaluator: RuleEvaluator;
@@ -43,7 +43,7 @@ type DeliverGroupDeps = Pick<Deps, "notifications" | "now" | "outbox" | "publish
  * began is at rest. The next call for the message finds what this one did. Calls `leave` as sends end.
  */
 export const createDeliverGroup = (deps: DeliverGroupDeps) => {
-  const { begun, cache, evaluator, notifications, outbox, pipeline, resolve, sendAsLarge, sends } = deps;
+  const { begun, cache, evaluator, notifications, outbox, pipeline, resolve, rules, sendAsLarge, sends } = deps;
   const now = coarseClock(deps.now);
 
   const resolveAlone = async (send: GroupedSend): Promise<SendAudience | null> => {
@@ -224,7 +224,7 @@ export const createDeliverGroup = (deps: DeliverGroupDeps) => {
     const evaluateAndStore = async (resolved: readonly ResolvedSend[]): Promise<void> => {
       const [first] = resolved;
       if (!first) return;
-      if (!evaluator.hasRules(first.send.projectId)) return storeAndPush(resolved);
+      if (!rules.of(first.send.projectId)) return storeAndPush(resolved);
       const evaluated = await Promise.allSettled(resolved.map(evaluate));
       await storeAndPush(goOn(resolved.map(sendOf), evaluated, (_, value) => value));
     };

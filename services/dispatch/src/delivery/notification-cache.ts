@@ -61,7 +61,7 @@ export const createNotificationCache = (
 
   const cache = (document: NotificationRecord, readAt = now()): CachedNotification => ({
     document: { ...document, content: { ...document.content, targets: [] } },
-    contentFor: createPersonalContent(document),
+    contentFor: document.personal && createPersonalContent(document.content, document.personal),
     personal: isForOneUser(document),
     tokenAnswers: { total: 0, unregistered: 0, spike: false },
     cancelled: document.stop?.kind === "cancelled",

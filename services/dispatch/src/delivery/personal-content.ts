@@ -13,12 +13,11 @@ const failed = (reason: DeliveryReason, providerReason: string) => ({
   failure: { kind: "rejected", reason, providerReason, notSent: true } as const,
 });
 
-/** Renders a notification for each of its devices. Undefined: all devices get the same. */
-export const createPersonalContent = ({
-  content,
-  personal,
-}: Pick<NotificationRecord, "content" | "personal">): PersonalContent | undefined => {
-  if (personal === undefined) return undefined;
+/** Renders a notification for each of its devices. */
+export const createPersonalContent = (
+  content: NotificationContent,
+  personal: NonNullable<NotificationRecord["personal"]>,
+): PersonalContent => {
   const render = createRenderPersonal(content, personal);
   const needsValues = content.recipients !== undefined || personal.devicePaths !== undefined;
   return ({ values, userId, locale }) => {

@@ -96,7 +96,10 @@ export const createPipeline = (deps: PipelineDeps) => {
     const content = cached.document.content.activity && (await activities.current(cached.document));
     const replaced = content === undefined && cached.document.content.activity !== undefined;
     const reason = replaced ? "replaced" : run.skip;
-    const { devices, skips } = applyRuleResults(all, run.ruleResults, reason ? allSkipped(all, reason) : also);
+    const skipped = reason ? allSkipped(all, reason) : also;
+    const { devices, skips } = run.ruleResults
+      ? applyRuleResults(all, run.ruleResults, skipped)
+      : { devices: all, skips: skipped };
     const provider = servingProvider(run);
     const begun = performance.now();
     const sent = await inSpan(

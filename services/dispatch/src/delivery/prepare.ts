@@ -16,6 +16,7 @@ import {
 import { createGroupCommit, type GroupCommit, isUnavailable } from "@herald/kit";
 import { maxSmallAudience } from "@herald/rules";
 import { noneSkipped, type Sendable, type Skips } from "../domain/settle-row.ts";
+import type { Rules } from "../project-rules.ts";
 import type { Expanded } from "../stores/notification-document.ts";
 import type { RuleEvaluator } from "./rule-evaluator.ts";
 
@@ -56,7 +57,7 @@ const requestIntervalMs = 4;
 type Answer = SendAudience | null;
 
 /** Finds whom sends of a project reach. */
-export const createResolveSends = (bus: Bus, evaluator: Pick<RuleEvaluator, "askedOf" | "loading">) => {
+export const createResolveSends = (bus: Bus, rules: Rules, evaluator: Pick<RuleEvaluator, "askedOf">) => {
   const ask = sendGroupedRequest(() => bus, ResolveSends, { intervalMs: requestIntervalMs });
   const unanswered = createUnanswered();
   /** Of projects with sends that are being resolved. */
@@ -66,7 +67,7 @@ export const createResolveSends = (bus: Bus, evaluator: Pick<RuleEvaluator, "ask
     projectId,
     sends: sends.map((send) => ({
       ...audienceOfContent({ ...send.content, targets: targetsOfSend(send) }),
-      ...evaluator.askedOf(projectId, send.content),
+      ...(rules.of(projectId) && evaluator.askedOf(projectId, send.content)),
     })),
     limit: maxSmallAudience,
   });
@@ -105,7 +106,7 @@ export const createResolveSends = (bus: Bus, evaluator: Pick<RuleEvaluator, "ask
      * or whose request it refused, is `alone`: it must be resolved alone. Errors: `service-unavailable`, `bus-unavailable`.
      */
     each: async (projectId: ProjectId, sends: readonly SendV1[]): Promise<PromiseSettledResult<Answer | "alone">[]> => {
-      await evaluator.loading();
+      await rules.loading();
       const asked = sends.filter(({ notificationId }) => !unanswered.isSuspect(notificationId));
       const answers = await joined(projectId, asked);
       let next = 0;

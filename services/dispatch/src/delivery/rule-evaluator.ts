@@ -49,9 +49,6 @@ export const createRuleEvaluator = ({ caps, rules, now }: Pick<Deps, "caps" | "r
       return asked ? { rules: askedRulesOf(asked) } : {};
     },
 
-    /** Whether rules may apply to sends of a project. */
-    hasRules: (projectId: ProjectId): boolean => rules.of(projectId) !== undefined,
-
     /** Whether rules apply to a send. */
     applies: (sent: Sent): boolean => rulesOf(sent) !== undefined,
 

@@ -64,10 +64,9 @@ export const ruleResultAt = ({ list, of }: RuleResults, index: number): RuleResu
 /** The devices of a row, to which its results are applied: those that wait know until when, and those that get nothing are in `skips`. */
 export const applyRuleResults = (
   devices: readonly Sendable[],
-  ruleResults: RuleResults | undefined,
+  ruleResults: RuleResults,
   skips: Skips,
 ): { readonly devices: readonly Sendable[]; readonly skips: Skips } => {
-  if (ruleResults === undefined) return { devices, skips };
   const all = new Map(skips);
   const next = devices.map((device, at): Sendable => {
     const result = ruleResultAt(ruleResults, at);
