@@ -107,7 +107,9 @@ export const createDeliverGroup = (deps: DeliverGroupDeps) => {
     async (all) => {
       const at = now();
       const ending = all.filter((one) => !one.document.end && isAtOnce(one));
-      const written = await sends.endEach(ending, at);
+      const written = await sends
+        .endEach(ending, at)
+        .catch((reason: unknown) => ending.map(() => ({ status: "rejected", reason }) as const));
       const events: PublishedEvent[] = [];
       let next = 0;
       const apart = all.map((one): (() => Promise<void>) | undefined => {
