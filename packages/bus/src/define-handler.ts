@@ -34,8 +34,8 @@ export type MessageDelivery<Data> = {
   deadLetter(part: MessagePart, error: unknown): Promise<boolean>;
 };
 
-/** A part of a message: `subject` is that of a message of its own, to which a replay publishes it. */
-export type MessagePart = { readonly subject: string; readonly data: unknown };
+/** A part of a message. `key`: unique in the message. `subject`: of a message of its own, to which a replay publishes it. */
+export type MessagePart = { readonly key: string; readonly subject: string; readonly data: unknown };
 
 /** A durable and its handler. Made by {@link defineHandler} and {@link defineBatchHandler}, run by `consume`. */
 export type Handler = {

@@ -199,7 +199,7 @@ const publishDeadLetter = async (
   const subject = `push.dlq.v1.${handler.durable}`;
   const facts = {
     // The same id for every delivery, so that a crash before `term` creates no second dead letter.
-    [brokerHeaders.messageId]: `${handler.durable}/${received.key}${part ? `/${part.subject}` : ""}`,
+    [brokerHeaders.messageId]: `${handler.durable}/${received.key}${part ? `/${part.key}` : ""}`,
     [headerNames.deadSubject]: part?.subject ?? received.subject,
     [headerNames.deadStream]: streamOf(handler),
     [headerNames.deadSequence]: String(received.sequence),

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { ErrorCode } from "@herald/contracts";
 import { HeraldError } from "./herald-error.ts";
 
@@ -57,12 +58,12 @@ export type FairGate = {
   enter(key: string, wanted: number, waits?: Waits): Promise<() => void>;
   /** Whether `enter` would reject with `rate-limited` now. */
   isFull(key: string, weight: number): boolean;
-  /** How many places a key's callers wait for. */
+  /** How many places a key's callers wait for. Work without weight is in no line. */
   waiting(key: string): number;
   /**
    * Begins `count` pieces of work as the key's share has places for them, a place each. The caller keeps its turn until all have begun. A
-   * full line does not refuse it, because the work is stored elsewhere. `begin` gets how many begin now, and gives back their places: those
-   * of one turn of the event loop are given on together. Resolves when all have begun. Rejects with `service-unavailable` when the service
+   * full line does not refuse it, because the work is stored elsewhere. `begin` runs in the caller's context, gets how many begin now, and
+   * gives back their places: those of one turn of the event loop are given on together. Resolves when all have begun. Rejects with `service-unavailable` when the service
    * stops: then the rest does not begin.
    */
   enterEach(key: string, count: number, begin: Begin, weight?: number): Promise<void>;
@@ -106,7 +107,8 @@ export const createFairGate = ({ total, perKey, line: room }: Limits): FairGate 
 
   /** Admits the waiters that may enter now. A key that got a place goes to the end of the turns. */
   const admit = () => {
-    for (const [key, line] of [...lines]) {
+    // A key that was served is at the end again, and so has another turn.
+    for (const [key, line] of lines) {
       dropGone(key, line, false);
       const [next] = line;
       if (next === undefined || !shares.has(key, next.places)) continue;
@@ -166,18 +168,19 @@ export const createFairGate = ({ total, perKey, line: room }: Limits): FairGate 
       return leaving(key, places);
     },
     isFull: (key, weight) => !closed && isFull(key, weight),
-    waiting: (key) => (lines.get(key) ?? []).reduce((sum, { left }) => sum + left, 0),
+    waiting: (key) => (lines.get(key) ?? []).reduce((sum, { left, weight }) => (weight > 0 ? sum + left : sum), 0),
     enterEach: (key, count, begin, weight = 0) =>
       new Promise((resolve, refuse) => {
         if (count === 0) return resolve();
-        const leave = inTurn((places) => {
+        const inCaller = AsyncLocalStorage.snapshot();
+        const leave = atOnceInTurn((places) => {
           shares.give(key, places);
           admit();
         });
         const waiter: Waiter = {
           ...{ places: 1, left: count, weight, isGone: stays, refuse },
           admit: (places) => {
-            begin(places, leave);
+            inCaller(begin, places, leave);
             if (waiter.left === 0) resolve();
           },
         };
@@ -198,7 +201,7 @@ type Begin = (places: number, leave: (places: number) => void) => void;
 const stays = () => false;
 
 /** Calls `work` once for all that is counted in one turn of the event loop. */
-const inTurn = (work: (sum: number) => void) => {
+const atOnceInTurn = (work: (sum: number) => void) => {
   let sum = 0;
   return (count: number): void => {
     if (sum === 0)

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createFairGate, createShares } from "./fair-gate.ts";
@@ -147,6 +148,8 @@ test("waiters count by their weight, and one key's leave room for others'", asyn
   (await gate.enter("a", 1, { weight: 75 }))();
 });
 
+const sum = (all: readonly number[]) => all.reduce((total, one) => total + one, 0);
+
 /** Begins pieces of work, and keeps how many began at a time. */
 const beginEach = (gate: ReturnType<typeof createFairGate>, key: string, count: number, weight?: number) => {
   const begun: number[] = [];
@@ -168,21 +171,24 @@ test("pieces begin as the key's share has places, and what waits keeps its turn"
   const first = beginEach(gate, "a", 5);
   expect(first.begun, "no more than there are").toEqual([5]);
   await first.all;
-  const second = beginEach(gate, "a", 20);
+  const second = beginEach(gate, "a", 20, 20);
   expect(second.begun, "three quarters are a key's that is alone").toEqual([7]);
-  const behind = beginEach(gate, "a", 1);
-  const other = beginEach(gate, "b", 100);
+  const behind = beginEach(gate, "a", 1, 1);
+  const other = beginEach(gate, "b", 100, 100);
   expect(other.begun, "three quarters of the rest").toEqual([3]);
   expect([gate.waiting("a"), gate.waiting("b")]).toEqual([14, 97]);
   for (let n = 0; n < 5; n++) first.leave(1);
   await settle();
   expect(second.begun.length, "places that are given back in one turn begin together").toBe(2);
   expect(behind.begun).toEqual([]);
-  second.leave(12);
-  other.leave(3);
-  await settle();
+  for (let ended = 0; second.begun.length > 0 && ended < 20; ) {
+    const begun = sum(second.begun);
+    second.leave(begun - ended);
+    ended = begun;
+    await settle();
+  }
   await Promise.all([second.all, behind.all]);
-  expect(second.begun.reduce((sum, places) => sum + places, 0)).toBe(20);
+  expect([sum(second.begun), behind.begun]).toEqual([20, [1]]);
 });
 
 test("pieces wait behind a full line, and their weight leaves it as they begin", async () => {
@@ -199,6 +205,22 @@ test("pieces wait behind a full line, and their weight leaves it as they begin",
   expect(pieces.begun).toEqual([1, 1]);
   expect(gate.isFull("a", 1)).toBe(false);
   expect(more.begun).toEqual([]);
+});
+
+test("places that are given back together begin as many waiters of a key, each in its own context", async () => {
+  const gate = createFairGate({ total: 400 });
+  const context = new AsyncLocalStorage<string>();
+  const first = context.run("first", () => beginEach(gate, "a", 100));
+  const wide = beginEach(gate, "b", 400);
+  const contexts: (string | undefined)[] = [];
+  for (let n = 0; n < 50; n++)
+    context.run(`waiter ${n}`, () => void gate.enterEach("a", 1, () => contexts.push(context.getStore())));
+  const before = contexts.length;
+  first.leave(100);
+  wide.leave(wide.begun[0] ?? 0);
+  await settle();
+  expect(before).toBeLessThan(50);
+  expect(contexts).toEqual(Array.from({ length: 50 }, (_, n) => `waiter ${n}`));
 });
 
 test("a closed gate begins no further piece, and says so", async () => {

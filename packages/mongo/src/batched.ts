@@ -15,7 +15,7 @@ import {
   type WriteError,
 } from "mongodb";
 import { areDuplicateKeys, isDuplicateKey } from "./conflicts.ts";
-import { orUnavailable } from "./unavailable.ts";
+import { orUnavailable, orUnavailableOrBusy } from "./unavailable.ts";
 
 /** A filter for any of these values, without duplicates. */
 export const anyOf = <Value>(values: Iterable<Value>): { $in: Value[] } => ({ $in: [...new Set(values)] });
@@ -74,7 +74,7 @@ export const inOneCommand = <Item, Result>(
       }
     },
     // One command at a time: two would be smaller each, and cost more than their overlap saves.
-    { max: 250, concurrent: 1, ...(keyOf && { keyOf }) },
+    { max: 256, concurrent: 1, ...(keyOf && { keyOf }) },
   );
 
 /** A document that belongs to a project. */
@@ -109,11 +109,12 @@ export const insertBatched = <Doc extends Owned>(collection: Collection<Doc>) =>
     if (error !== undefined) throw error;
     return done;
   };
-  /** Inserts several documents, each with its own result. Does not reject. */
+  /** Inserts several documents, each with its own result: errors are as those of a guarded store. Does not reject. */
   insert.all = async (docs: readonly Doc[]): Promise<Inserted[]> =>
-    (await commit.all(docs)).map((each) =>
-      each.status === "fulfilled" ? each.value : { done: false, error: each.reason },
-    );
+    (await commit.all(docs)).map((each) => {
+      const { done, error } = each.status === "fulfilled" ? each.value : { done: false, error: each.reason };
+      return error === undefined ? { done } : { done, error: orUnavailableOrBusy(error) };
+    });
   return insert;
 };
 
@@ -136,6 +137,9 @@ const outcomes = (error: unknown, count: number): Inserted[] => {
 
 export type Updated = "updated" | "not found" | "unknown";
 
+/** A value and not a rejection: the command may have been given up by then. */
+type Refused = { readonly refused: unknown };
+
 type Key = Pick<Owned, "_id" | "projectId">;
 
 type Update<Doc> = {
@@ -153,7 +157,7 @@ type Update<Doc> = {
  * may have been updated. An update that the database refuses fails no other.
  */
 export const updateBatched = <Doc extends Owned>(collection: Collection<Doc>) => {
-  const commit = inOneCommand<Update<Doc>, Updated>(
+  const commit = inOneCommand<Update<Doc>, Updated | Refused>(
     async (updates) => {
       // All updates are for one collection, so equal JSON means equal updates.
       const same = Map.groupBy(
@@ -180,13 +184,23 @@ export const updateBatched = <Doc extends Owned>(collection: Collection<Doc>) =>
       );
       const sent = updates.filter((one) => failed.get(one) === undefined).length;
       const rest = matchedCount === sent ? "updated" : matchedCount === 0 ? "not found" : "unknown";
-      return updates.map((one) => (failed.get(one) === undefined ? rest : Promise.reject(failed.get(one))));
+      return updates.map((one) => (failed.get(one) === undefined ? rest : { refused: failed.get(one) }));
     },
     ({ key }) => key.projectId,
   );
-  const update = (key: Key, condition: Filter<Doc>, change: UpdateFilter<Doc>): Promise<Updated> =>
-    commit({ key, condition, update: change });
-  update.all = commit.all;
+  const update = async (key: Key, condition: Filter<Doc>, change: UpdateFilter<Doc>): Promise<Updated> => {
+    const result = await commit({ key, condition, update: change });
+    if (typeof result === "object") throw result.refused;
+    return result;
+  };
+  /** Updates several documents, each with its own result: errors are as those of a guarded store. Does not reject. */
+  update.all = async (updates: readonly Update<Doc>[]): Promise<PromiseSettledResult<Updated>[]> =>
+    (await commit.all(updates)).map((each) => {
+      if (each.status === "fulfilled" && typeof each.value === "string")
+        return { status: "fulfilled", value: each.value };
+      const error = each.status === "rejected" ? each.reason : (each.value as Refused).refused;
+      return { status: "rejected", reason: orUnavailableOrBusy(error) };
+    });
   return update;
 };
 

@@ -95,9 +95,10 @@ export const orUnavailable = (error: unknown): unknown =>
       })
     : error;
 
-const translate = (error: unknown): unknown => {
-  const away = orUnavailable(error);
-  if (away !== error) return away;
+/** The same for an error of one write of several, which nothing repeats at once: also if it conflicted with another write. */
+export const orUnavailableOrBusy = (error: unknown): unknown => {
+  const unavailable = orUnavailable(error);
+  if (unavailable !== error) return unavailable;
   return isConflict(error) ? databaseBusy(error) : error;
 };
 
@@ -106,7 +107,7 @@ export const unavailableAsError = async <T>(fn: () => T | Promise<T>): Promise<T
   try {
     return await fn();
   } catch (error) {
-    throw translate(error);
+    throw orUnavailableOrBusy(error);
   }
 };
 

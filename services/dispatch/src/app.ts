@@ -174,7 +174,10 @@ const assemble = (
     random,
     log,
   };
-  const delivery = createDelivery({ ...shared, gate: sendGate, sweepDue: () => sweeps.sweepDue() });
+  const delivery = createDelivery({
+    ...{ ...shared, gate: sendGate, places: smallSends.total },
+    sweepDue: () => sweeps.sweepDue(),
+  });
   const sweeps = createSweeps({ ...shared, ...delivery, everyMs: sweepEveryMs });
   const deps = {
     ...shared,

@@ -56,6 +56,11 @@ describe("sends of a group", () => {
     // Pushes end in several turns of the event loop. The updates of a turn are equal, so they are one operation.
     expect(updates?.length).toBeLessThan(16);
     expect(updates?.every(({ length }) => length === 1)).toBe(true);
+    const ended = updates?.flat().flatMap((operation) => {
+      const { filter } = "updateMany" in operation ? operation.updateMany : Object(operation).updateOne;
+      return filter._id.$in;
+    });
+    expect(new Set(ended)).toEqual(new Set(ids));
     await eventually(async () => {
       const messages = await readStream(dispatch().broker, "PUSH_EVENTS", `push.evt.v1.${projectId}.notification.>`);
       const stored = messages.map(({ body }) => body).join();
@@ -68,7 +73,7 @@ describe("sends of a group", () => {
     const projectId = await dispatch().project();
     const origins = [
       { requestId: "request-a", traceparent: `00-${"a".repeat(32)}-${"a".repeat(16)}-00` },
-      { requestId: "request-b" },
+      { requestId: "request-b", traceparent: `00-${"b".repeat(32)}-${"b".repeat(16)}-00` },
     ];
     const sends = sendsOf(projectId, devices(2)).map((send, at) => ({ ...send, origin: origins[at] ?? {} }));
     const ids = await acceptAll(sends);

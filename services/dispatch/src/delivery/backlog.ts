@@ -7,13 +7,15 @@ import type { Deps } from "../deps.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import { maxParked, type SendGroup } from "../stores/send-group-store.ts";
 import type { BegunSends, FailedSend } from "./begun-sends.ts";
-import type { createDeliverInTurn } from "./deliver-sends.ts";
+import type { createDeliverWithPlaces } from "./deliver-sends.ts";
 import { batchByProject, sweepProjects } from "./expand.ts";
 
 type BacklogDeps = Pick<Deps, "bus" | "log" | "sendGroups"> & {
   readonly begun: BegunSends;
   /** At the gate of all small sends, whether or not they waited in a backlog. */
-  readonly deliverInTurn: ReturnType<typeof createDeliverInTurn>;
+  readonly deliverWithPlaces: ReturnType<typeof createDeliverWithPlaces>;
+  /** How many sends the gate admits at a time. */
+  readonly places: number;
 };
 
 /** Groups that are read at a time. */
@@ -28,7 +30,7 @@ const lookAgainMs = 1_000;
 
 /** Small sends beyond their project's share, which wait in groups as the gateway accepted them. */
 export const createBacklog = (deps: BacklogDeps) => {
-  const { bus, sendGroups, begun, deliverInTurn, log } = deps;
+  const { bus, sendGroups, begun, deliverWithPlaces, places, log } = deps;
   /** Until when a project's new sends go to its backlog, in milliseconds of `performance.now()`. */
   const open = new Map<ProjectId, number>();
   const keepOpen = (projectId: ProjectId, ms: number) =>
@@ -53,18 +55,27 @@ export const createBacklog = (deps: BacklogDeps) => {
       const { projectId, notificationId } = send;
       log.error({ err, projectId, notificationId }, "a send of a backlog failed");
     }
-    const left = [...(await begun.continueApart(apart.map(({ send }) => send))), ...failed.filter(isLater)];
+    const left = [
+      ...(await begun.continueApart(
+        apart.map(({ send }) => send),
+        group.claim,
+      )),
+      ...failed.filter(isLater),
+    ];
     if (left[0]) throw left[0].error;
     await sendGroups.remove(group);
   };
 
-  /** Reads a whole backlog once and sends it. Resolves to the number of groups. `isSuspect`: processes may have
-   * died over its first groups, so they continue apart. */
-  const drainOnce = async (projectId: ProjectId, signal: AbortSignal, isSuspect: boolean): Promise<number> => {
+  /**
+   * Reads a whole backlog once and sends it. Resolves to the number of groups. `suspects`: processes may have died over so many of its first
+   * sends, so they continue apart.
+   */
+  const drainOnce = async (projectId: ProjectId, signal: AbortSignal, suspects: number): Promise<number> => {
     const running = new Set<Promise<void>>();
     const failed: unknown[] = [];
     let found = 0;
     let after = "";
+    let left = suspects;
     const endLater = (group: SendGroup, ended: Promise<FailedSend[]>) => {
       const run: Promise<void> = end(group, ended, signal)
         .catch((error: unknown) => void failed.push(error))
@@ -74,22 +85,23 @@ export const createBacklog = (deps: BacklogDeps) => {
     /** Begins the next groups. Resolves to whether there may be more. */
     const next = async (): Promise<boolean> => {
       const groups = await sendGroups.read(projectId, after, groupsAtATime);
-      // Processes may have died over what an earlier holder of the message had begun: the oldest groups.
-      const begunBefore = isSuspect && after === "";
       found += groups.length;
       after = groups.at(-1)?._id ?? after;
       for (const group of groups) {
         if (failed.length > 0 || signal.aborted) return false;
-        if (begunBefore) {
-          endLater(group, begun.continueApart(group.sends));
+        if (left > 0) {
+          left -= group.sends.length;
+          endLater(group, begun.continueApart(group.sends, group.claim));
+          // So that they have left the backlog before anything else is sent.
+          if (left <= 0) await Promise.all(running);
           continue;
         }
         // An earlier holder of the drain message may have begun it.
         const message = { claim: group.claim, signal, again: true };
         const onBegin = () => keepOpen(projectId, drainMs);
-        const turn = deliverInTurn(group.sends, message, { onBegin });
-        endLater(group, turn.ended);
-        await turn.begun;
+        const placed = deliverWithPlaces(group.sends, message, { onBegin });
+        endLater(group, placed.ended);
+        await placed.begun;
       }
       return groups.length === groupsAtATime;
     };
@@ -132,11 +144,12 @@ export const createBacklog = (deps: BacklogDeps) => {
       { signal, deliveryCount }: { readonly signal: AbortSignal; readonly deliveryCount: number },
     ): Promise<void> => {
       try {
-        for (let isSuspect = deliveryCount >= suspectFromDelivery; ; isSuspect = false) {
-          if ((await drainOnce(projectId, signal, isSuspect)) > 0) continue;
+        // An earlier holder of the message may have begun as many sends as there are places.
+        for (let suspects = deliveryCount >= suspectFromDelivery ? places : 0; ; suspects = 0) {
+          if ((await drainOnce(projectId, signal, suspects)) > 0) continue;
           // Read once more after closing: a send that was still stored in the backlog is found by this last read.
           open.delete(projectId);
-          if ((await drainOnce(projectId, signal, false)) === 0) return;
+          if ((await drainOnce(projectId, signal, 0)) === 0) return;
         }
       } finally {
         open.delete(projectId);

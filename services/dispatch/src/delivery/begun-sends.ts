@@ -2,7 +2,7 @@ import { type Bus, fromOrigin, groupedPublish } from "@herald/bus";
 import { type GroupedSend, SendV1 } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
 import { rootBatchId } from "../domain/batch.ts";
-import type { Claim } from "../stores/delivery-document.ts";
+import { type Claim, isSameClaim } from "../stores/delivery-document.ts";
 import { eventsOfSend } from "../stores/events.ts";
 import type { FoundSend } from "../stores/small-send-store.ts";
 import type { Finisher } from "./follow-up.ts";
@@ -20,8 +20,13 @@ export const createSendAsLarge = (bus: Bus) => {
 /** A send that failed, and why. */
 export type FailedSend = { readonly send: GroupedSend; readonly error: unknown };
 
-/** For which message a send is delivered. */
-export type ForMessage = { readonly claim: Claim; readonly signal: AbortSignal };
+/**
+ * The message for which sends are delivered. `again`: an earlier delivery of it, or an earlier try in this process, may have begun its
+ * sends.
+ */
+export type GroupMessage = { readonly claim: Claim; readonly signal: AbortSignal; readonly again: boolean };
+
+type Key = Pick<GroupedSend, "projectId" | "notificationId">;
 
 export type BegunSendsDeps = Pick<Deps, "sends" | "deliveries" | "publish" | "outbox" | "now"> & {
   readonly pipeline: Pick<Pipeline, "deliver">;
@@ -37,22 +42,28 @@ export const createBegunSends = (deps: BegunSendsDeps) => {
   /** Publishes the events of a send so far. A repeat has the same ids. */
   const publish = ({ document, events }: FoundSend) => deps.publish(eventsOfSend(document, events));
 
-  const find = async (send: GroupedSend): Promise<FoundSend | null> => {
+  const find = async (send: Key): Promise<FoundSend | null> => {
     const [found] = await sends.findEach([send]);
     if (found?.status === "rejected") throw found.reason;
     return found?.value ?? null;
   };
 
-  /** It became a large send, perhaps because its message was dead-lettered. */
-  const isLarge = ({ document: { end, expanded } }: FoundSend) => !end && (!expanded || expanded.lost !== undefined);
+  /** What became of a send: a large one has messages of its own, and so has what another message began. */
+  const stateOf = ({ document }: FoundSend, claim: Claim): "ended" | "large" | "ours" | "of another" => {
+    const { end, expanded, step } = document;
+    if (end) return "ended";
+    // It became a large send, perhaps because its message was dead-lettered.
+    if (!expanded || expanded.lost) return "large";
+    if (expanded.at) return "of another";
+    return step !== "sending" || isSameClaim(document.claim, claim) ? "ours" : "of another";
+  };
 
   /** Sends again what has no outcome, as a possible repeat. */
-  const restart = async (found: FoundSend, { claim, signal }: ForMessage): Promise<void> => {
-    const { document } = found;
+  const restart = async ({ document }: FoundSend, { claim, signal }: Pick<GroupMessage, "claim" | "signal">) => {
     const { projectId, _id: notificationId } = document;
     await sends.moveToDeliveries(projectId, notificationId);
     // Another process may have ended the send since it was read, and died before it published the end.
-    const late = await find({ projectId, notificationId } as GroupedSend);
+    const late = await find({ projectId, notificationId });
     if (late?.document.end) return publish(late);
     const batches = document.expanded?.batches ?? 0;
     const ids = Array.from({ length: batches }, (_, n) => rootBatchId(notificationId, n));
@@ -68,29 +79,37 @@ export const createBegunSends = (deps: BegunSendsDeps) => {
     await finisher.check(projectId, notificationId);
   };
 
-  const continueApart = async (send: GroupedSend): Promise<void> => {
+  const continueApart = async (send: GroupedSend, claim: Claim): Promise<void> => {
     const found = await find(send);
-    if (!found || isLarge(found)) return sendAsLarge(send);
-    if (!found.document.end) await release(send.projectId, send.notificationId);
-    await publish(found);
+    const state = found ? stateOf(found, claim) : "large";
+    if (!found || state === "large") return sendAsLarge(send);
+    if (state === "ended") return publish(found);
+    if (state === "of another") return;
+    await release(send.projectId, send.notificationId, claim);
+    // Another process may have ended the send since it was read, and died before it published the end.
+    await publish((await find(send)) ?? found);
   };
 
   return {
-    /** Continues a send for the message in `claim`. Repeats pushes whose outcomes were not written. Repeatable. */
-    resume: async (send: GroupedSend, found: FoundSend, message: ForMessage): Promise<void> => {
-      const { document } = found;
-      if (document.end) return publish(found);
-      if (isLarge(found)) return sendAsLarge(send);
-      const holder = document.step === "sending" ? document.claim : undefined;
-      const { claim } = message;
-      if (holder && (holder.sequence !== claim.sequence || holder.at !== claim.at)) return; // another message's to end
-      await restart(found, message);
+    /** Continues a send for its message. Repeats pushes whose outcomes were not written. Repeatable. */
+    resume: async (
+      send: GroupedSend,
+      found: FoundSend,
+      message: Pick<GroupMessage, "claim" | "signal">,
+    ): Promise<void> => {
+      const state = stateOf(found, message.claim);
+      if (state === "ended") await publish(found);
+      else if (state === "large") await sendAsLarge(send);
+      else if (state === "ours") await restart(found, message);
     },
 
-    /** Continues sends with messages of their own, so that each fails alone. Repeatable. Resolves to those that could not continue so. */
-    continueApart: async (some: readonly GroupedSend[]): Promise<FailedSend[]> => {
+    /**
+     * Continues the sends of a message with messages of their own, so that each fails alone. Repeatable. Resolves to those that could not
+     * continue so.
+     */
+    continueApart: async (some: readonly GroupedSend[], claim: Claim): Promise<FailedSend[]> => {
       const done = await Promise.allSettled(
-        some.map((send) => fromOrigin("deliver send", send.origin, () => continueApart(send))),
+        some.map((send) => fromOrigin("deliver send", send.origin, () => continueApart(send, claim))),
       );
       return done.flatMap((each, at) =>
         each.status === "rejected" ? [{ send: some[at] as GroupedSend, error: each.reason }] : [],

@@ -4,7 +4,7 @@ import { createActivitySends } from "./activity-sends.ts";
 import { createBacklog } from "./backlog.ts";
 import { createBegunSends, createSendAsLarge } from "./begun-sends.ts";
 import { createDeliverGroup } from "./deliver-group.ts";
-import { createDeliverInTurn, createDeliverSends } from "./deliver-sends.ts";
+import { createDeliverSends, createDeliverWithPlaces } from "./deliver-sends.ts";
 import { createExpand, createExpandQueued } from "./expand.ts";
 import { createDueMessages, createFinisher } from "./follow-up.ts";
 import { createNotificationCache } from "./notification-cache.ts";
@@ -18,7 +18,9 @@ import { createWaves } from "./waves.ts";
 const cachedBytes = 32 * 1_048_576;
 
 /** Composes the steps in this folder that take a notification from its send to its end. */
-export const createDelivery = (deps: Deps & Pick<PipelineDeps, "sweepDue"> & { readonly gate: FairGate }) => {
+export const createDelivery = (
+  deps: Deps & Pick<PipelineDeps, "sweepDue"> & { readonly gate: FairGate; readonly places: number },
+) => {
   const { bus, notifications, now } = deps;
   const cache = createNotificationCache(notifications, { maxBytes: cachedBytes, now });
   const finisher = createFinisher(deps);
@@ -35,9 +37,9 @@ export const createDelivery = (deps: Deps & Pick<PipelineDeps, "sweepDue"> & { r
   const { recover, release } = createRecoverLostWork({ ...deps, pipeline, expand, dueMessages });
   const begun = createBegunSends({ ...deps, finisher, pipeline, checkWaiting, release, sendAsLarge });
   const deliverGroup = createDeliverGroup({ ...deps, begun, cache, evaluator, pipeline, resolve, sendAsLarge });
-  const deliverInTurn = createDeliverInTurn(deps.gate, deliverGroup);
-  const backlog = createBacklog({ ...deps, begun, deliverInTurn });
-  const deliverSends = createDeliverSends({ ...deps, begun, deliverInTurn, backlog });
+  const deliverWithPlaces = createDeliverWithPlaces(deps.gate, deliverGroup);
+  const backlog = createBacklog({ ...deps, begun, deliverWithPlaces });
+  const deliverSends = createDeliverSends({ ...deps, begun, deliverWithPlaces, backlog });
   return {
     ...{ activities, cache, finisher, dueMessages, expandQueued, checkWaiting, evaluator, pipeline },
     ...{ sendAsLarge, recover, backlog, deliverSends, waves },

@@ -7,15 +7,12 @@ import { rootBatchId } from "../domain/batch.ts";
 import { noneSkipped } from "../domain/settle-row.ts";
 import { eventsOfSend } from "../stores/events.ts";
 import type { EndedSend, EvaluatedBatch, ResolvedSend, StoredSend } from "../stores/small-send-store.ts";
-import type { BegunSends, createSendAsLarge, FailedSend, ForMessage } from "./begun-sends.ts";
+import type { BegunSends, createSendAsLarge, FailedSend, GroupMessage } from "./begun-sends.ts";
 import type { NotificationCache } from "./notification-cache.ts";
 import { outcomeRetries, type Pipeline } from "./pipeline.ts";
 import type { ResolveSmallSends, SendAudience } from "./prepare.ts";
 import { chunkSize } from "./push-devices.ts";
 import type { RuleEvaluator } from "./rule-evaluator.ts";
-
-/** The message of a group. `again`: an earlier delivery of it, or an earlier try in this process, may have begun its sends. */
-export type GroupMessage = ForMessage & { readonly again: boolean };
 
 type Sent = Awaited<ReturnType<Pipeline["send"]>>;
 
@@ -89,6 +86,10 @@ export const createDeliverGroup = (deps: DeliverGroupDeps) => {
   const publishStored = ({ document }: Pushed, { stored }: EndedSend) =>
     outbox.publishEnd({ ...document, outbox: [...stored] });
 
+  /** An event that cannot be published fails only its send. */
+  const publishedOf = (events: readonly PublishedEvent[], withOthers: Promise<void>): Promise<void> =>
+    withOthers.catch((error: unknown) => (isUnavailable(error) ? Promise.reject(error) : deps.publish(events)));
+
   /** Until the database is back, only this process has the outcomes of a send. */
   const endAgain = async (one: Pushed, at: Date): Promise<void> => {
     const write = async () => {
@@ -103,29 +104,26 @@ export const createDeliverGroup = (deps: DeliverGroupDeps) => {
   };
 
   /** Writes the ends of all sends whose pushes ended in a turn of the event loop, in one command, and publishes their events together. */
-  const settle = createGroupCommit<Pushed, void>(
+  const settle = createGroupCommit<Pushed, unknown>(
     async (all) => {
       const at = now();
       const ending = all.filter((one) => !one.document.end && isAtOnce(one));
-      const written = await sends
-        .endEach(ending, at)
-        .catch((reason: unknown) => ending.map(() => ({ status: "rejected", reason }) as const));
-      const events: PublishedEvent[] = [];
+      const written = await sends.endEach(ending, at);
       let next = 0;
-      const apart = all.map((one): (() => Promise<void>) | undefined => {
-        if (one.document.end) return void events.push(...eventsOfEnd(one, undefined));
+      const parts = all.map((one): { readonly events?: PublishedEvent[]; readonly apart?: () => Promise<void> } => {
+        if (one.document.end) return { events: eventsOfEnd(one, undefined) };
         const result = one === ending[next] ? written[next++] : undefined;
-        if (result?.status === "rejected") return () => endAgain(one, at);
+        if (result?.status === "rejected") return { apart: () => endAgain(one, at) };
         const end = result?.value;
-        if (!end) return () => continueAsLarge(one);
-        events.push(...eventsOfEnd(one, end));
-        return end.stored.length > 0 ? () => publishStored(one, end) : undefined;
+        if (!end) return { apart: () => continueAsLarge(one) };
+        const events = eventsOfEnd(one, end);
+        return end.stored.length === 0 ? { events } : { events, apart: () => publishStored(one, end) };
       });
-      const published = deps.publish(events);
-      published.catch(() => {}); // each of the sends rejects
+      const published = deps.publish(parts.flatMap(({ events = [] }) => events));
       return all.map((one, index) => {
-        const work = apart[index];
-        return work ? fromOrigin("deliver send", one.origin, work).then(() => published) : published;
+        const { events, apart } = parts[index] ?? {};
+        const own = events && publishedOf(events, published);
+        return apart ? Promise.all([fromOrigin("deliver send", one.origin, apart), own]).then(() => {}) : own;
       });
     },
     { max: 256, concurrent: Number.POSITIVE_INFINITY },
@@ -135,14 +133,14 @@ export const createDeliverGroup = (deps: DeliverGroupDeps) => {
   const push = async (
     { document, runs }: StoredSend,
     { readAt, signal, origin }: { readonly readAt: Date; readonly signal: AbortSignal; readonly origin: Origin },
-  ): Promise<void> => {
+  ): Promise<unknown> => {
     if (document.end) return settle({ document, settled: [], signal, origin });
     const cached = cache.pin(document, readAt);
     try {
       const settled = await Promise.all(
         runs.map(async (run) => ({ run, ...(await pipeline.send(run, cached, noneSkipped, signal)) })),
       );
-      await settle({ document, settled, signal, origin });
+      return await settle({ document, settled, signal, origin });
     } finally {
       cache.unpin(document._id);
     }
@@ -170,7 +168,7 @@ export const createDeliverGroup = (deps: DeliverGroupDeps) => {
       begin(send, () => fromOrigin("deliver send", send.origin, work));
 
     /** The group's next step, with the sends that have a value. The others have failed, or leave the group. */
-    const goOn = <Value, Next>(
+    const continueWith = <Value, Next>(
       some: readonly GroupedSend[],
       results: readonly PromiseSettledResult<Value>[],
       next: (send: GroupedSend, value: Value) => Next | undefined,
@@ -186,7 +184,7 @@ export const createDeliverGroup = (deps: DeliverGroupDeps) => {
     const notBegun = async (): Promise<readonly GroupedSend[]> => {
       if (!message.again) return group;
       // Before its audience is read: a send that has begun keeps its devices, also if it would be a large one by now.
-      return goOn(group, await sends.findEach(group), (send, found) => {
+      return continueWith(group, await sends.findEach(group), (send, found) => {
         if (found) beginApart(send, () => begun.resume(send, found, message));
         return found ? undefined : send;
       });
@@ -206,7 +204,7 @@ export const createDeliverGroup = (deps: DeliverGroupDeps) => {
     const storeAndPush = async (resolved: readonly ResolvedSend[]): Promise<void> => {
       const readAt = deps.now();
       const inserted = await sends.insertEach(resolved, claim, readAt);
-      const stored = goOn(resolved.map(sendOf), inserted, (send, value) => {
+      const stored = continueWith(resolved.map(sendOf), inserted, (send, value) => {
         if (value === null) beginApart(send, () => resumeOther(send));
         return value ? { send, value } : undefined;
       });
@@ -216,7 +214,7 @@ export const createDeliverGroup = (deps: DeliverGroupDeps) => {
         if (isRecorded(send.origin)) beginApart(send, () => inside(currentOrigin()));
         else begin(send, () => inside(send.origin ?? {}));
         devices += value.document.expanded?.devices ?? 0;
-        // A send's state is read right before its pushes: at most so many pushes of others are made in between.
+        // Each send looks before its pushes whether it was stopped: at most so many pushes of others are made in between.
         if (devices < chunkSize) continue;
         devices = 0;
         await setImmediate();
@@ -228,35 +226,42 @@ export const createDeliverGroup = (deps: DeliverGroupDeps) => {
       if (!first) return;
       if (!rules.of(first.send.projectId)) return storeAndPush(resolved);
       const evaluated = await Promise.allSettled(resolved.map(evaluate));
-      await storeAndPush(goOn(resolved.map(sendOf), evaluated, (_, value) => value));
+      await storeAndPush(continueWith(resolved.map(sendOf), evaluated, (_, value) => value));
     };
 
-    /** One after another, so that those over which registry dies are told apart. */
-    const deliverAlone = async (suspects: readonly GroupedSend[]): Promise<void> => {
+    const deliverAlone = async (some: readonly GroupedSend[]): Promise<PromiseSettledResult<unknown>[]> => {
+      const resolved = await Promise.allSettled(
+        some.map((send) => fromOrigin("deliver send", send.origin, () => resolveAlone(send))),
+      );
+      await evaluateAndStore(continueWith(some, resolved, toResolved));
+      return resolved;
+    };
+
+    const deliver = async (): Promise<void> => {
+      const fresh = await notBegun();
+      const [first] = fresh;
+      if (!first) return;
+      const refused: GroupedSend[] = [];
+      const suspects: GroupedSend[] = [];
+      const answers = await resolve.each(first.projectId, fresh);
+      const resolved = continueWith(fresh, answers, (send, audience) => {
+        if (typeof audience !== "string") return toResolved(send, audience);
+        (audience === "refused" ? refused : suspects).push(send);
+        return undefined;
+      });
+      await evaluateAndStore(resolved);
+      await deliverAlone(refused);
+      // One after another: registry may die over any of them. While it gives no answer, the others would wait as long for one.
       for (const send of suspects) {
-        const alone = fromOrigin("deliver send", send.origin, () => resolveAlone(send));
-        const [result] = await Promise.allSettled([alone]);
-        await evaluateAndStore(goOn([send], [result], toResolved));
-        // Registry is away: it would leave the others without an answer, too, each for as long.
-        if (result.status === "rejected" && isUnavailable(result.reason)) throw result.reason;
+        const [result] = await deliverAlone([send]);
+        if (result?.status === "rejected" && isUnavailable(result.reason)) throw result.reason;
       }
     };
 
     try {
-      const fresh = await notBegun();
-      const [first] = fresh;
-      if (first) {
-        const suspects: GroupedSend[] = [];
-        const answers = await resolve.each(first.projectId, fresh);
-        const resolved = goOn(fresh, answers, (send, audience) => {
-          if (audience !== "alone") return toResolved(send, audience);
-          suspects.push(send);
-          return undefined;
-        });
-        await evaluateAndStore(resolved);
-        await deliverAlone(suspects);
-      }
+      await deliver();
     } catch (error) {
+      // What has not begun.
       for (const send of open) fail(send, error);
     }
     await Promise.all(running);

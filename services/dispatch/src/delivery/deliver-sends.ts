@@ -3,23 +3,23 @@ import type { GroupedSend, NotificationId, ProjectId } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Claim } from "../stores/delivery-document.ts";
-import type { BegunSends, FailedSend } from "./begun-sends.ts";
-import type { DeliverGroup, GroupMessage } from "./deliver-group.ts";
+import type { BegunSends, FailedSend, GroupMessage } from "./begun-sends.ts";
+import type { DeliverGroup } from "./deliver-group.ts";
 
-/** Groups whose turn comes at a gate. `begun`: resolves when all sends of the group have begun. `ended`: to those that failed. */
-export type InTurn = { readonly begun: Promise<void>; readonly ended: Promise<FailedSend[]> };
+/** `begun`: resolves when all sends of a group have places. `ended`: when they have ended, to those that failed. */
+type Placed = { readonly begun: Promise<void>; readonly ended: Promise<FailedSend[]> };
 
 /**
  * Delivers sends of one project and message as their project has places, a place each. What has not begun when the service stops has failed.
  * `onBegin` is called before a part begins. Neither promise rejects.
  */
-export const createDeliverInTurn =
+export const createDeliverWithPlaces =
   (gate: FairGate, deliverGroup: DeliverGroup) =>
   (
     sends: readonly GroupedSend[],
     message: GroupMessage,
     { weight = 0, onBegin = () => {} }: { readonly weight?: number; readonly onBegin?: () => void } = {},
-  ): InTurn => {
+  ): Placed => {
     const [first] = sends;
     if (!first) return { begun: Promise.resolve(), ended: Promise.resolve([]) };
     const parts: Promise<FailedSend[]>[] = [];
@@ -44,7 +44,7 @@ export const createDeliverInTurn =
 
 type DeliverSendsDeps = Pick<Deps, "sendGroups"> & {
   readonly begun: BegunSends;
-  readonly deliverInTurn: ReturnType<typeof createDeliverInTurn>;
+  readonly deliverWithPlaces: ReturnType<typeof createDeliverWithPlaces>;
   /** Limits how many sends are delivered at a time, in total and by project. Waiting sends only cost memory. */
   readonly gate: FairGate;
   readonly backlog: {
@@ -64,7 +64,7 @@ const none: ReadonlySet<NotificationId> = new Set();
  * redelivery detects that. From a message's third delivery on its sends may be the reason why processes died: each goes on with messages of
  * its own.
  */
-export const createDeliverSends = ({ sendGroups, begun, deliverInTurn, gate, backlog }: DeliverSendsDeps) => {
+export const createDeliverSends = ({ sendGroups, begun, deliverWithPlaces, gate, backlog }: DeliverSendsDeps) => {
   const park = (projectId: ProjectId, sends: readonly GroupedSend[], { claim }: SendMessage): Promise<FailedSend[]> =>
     backlog.park(projectId, sends, claim).then(
       () => [],
@@ -77,13 +77,13 @@ export const createDeliverSends = ({ sendGroups, begun, deliverInTurn, gate, bac
     const open = parked.size > 0 ? all.filter(({ notificationId }) => !parked.has(notificationId)) : all;
     const isSuspect = message.deliveryCount >= suspectFromDelivery;
     // The bus handles a suspect alone, and counts the deaths over it.
-    if (isSuspect && all.length > 1) return begun.continueApart(open);
+    if (isSuspect && all.length > 1) return begun.continueApart(open, message.claim);
     const deliver = ([projectId, sends]: readonly [ProjectId, readonly GroupedSend[]]) => {
       const own = Math.ceil(weight * sends.length);
       // In the backlog, other sends would be beside a suspect.
       if (!isSuspect && (backlog.isOpen(projectId) || gate.isFull(projectId, own)))
         return park(projectId, sends, message);
-      return deliverInTurn(sends, message, { weight: own }).ended;
+      return deliverWithPlaces(sends, message, { weight: own }).ended;
     };
     const projects = Map.groupBy(open, ({ projectId }) => projectId);
     return (await Promise.all([...projects].map(deliver))).flat();

@@ -50,10 +50,10 @@ export const createPipeline = (deps: PipelineDeps) => {
     if (tokenAnswers.spike || !isSpike(tokenAnswers)) return tokenAnswers.spike;
     tokenAnswers.spike = true;
     const { projectId, _id: notificationId } = cached.document;
-    const { total: judged, unregistered } = tokenAnswers;
+    const { total: answered, unregistered } = tokenAnswers;
     metrics.spike();
     log.error(
-      { projectId, notificationId, judged, unregistered },
+      { projectId, notificationId, answered, unregistered },
       "too many tokens are said to be dead or wrong, so no device is retired: check the environment and the credential",
     );
     return true;

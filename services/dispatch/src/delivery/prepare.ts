@@ -56,12 +56,15 @@ const requestIntervalMs = 4;
 /** Whom a send reaches; null: more devices than a small send may have, or targets that no index serves. */
 type Answer = SendAudience | null;
 
+/** Why registry was not asked for a send, or did not say: it may have died over the send, or it refused a request for several. */
+export type Unresolved = "suspect" | "refused";
+
 /** Finds whom sends of a project reach. */
 export const createResolveSends = (bus: Bus, rules: Rules, evaluator: Pick<RuleEvaluator, "askedOf">) => {
   const ask = sendGroupedRequest(() => bus, ResolveSends, { intervalMs: requestIntervalMs });
   const unanswered = createUnanswered();
   /** Of projects with sends that are being resolved. */
-  const projects = new Map<ProjectId, { readonly commit: GroupCommit<SendV1, Answer | "alone">; sends: number }>();
+  const projects = new Map<ProjectId, { readonly commit: GroupCommit<SendV1, Answer | Unresolved>; sends: number }>();
 
   const requestOf = (projectId: ProjectId, sends: readonly SendV1[]) => ({
     projectId,
@@ -73,16 +76,16 @@ export const createResolveSends = (bus: Bus, rules: Rules, evaluator: Pick<RuleE
   });
 
   const open = (projectId: ProjectId) => {
-    const write = async (sends: readonly SendV1[]): Promise<readonly (Answer | "alone")[]> => {
+    const write = async (sends: readonly SendV1[]): Promise<readonly (Answer | Unresolved)[]> => {
       try {
         return (await ask(requestOf(projectId, sends))).sends;
       } catch (error) {
         if (sends.length === 1 || isUnavailable(error)) throw error;
-        return sends.map(() => "alone");
+        return sends.map(() => "refused");
       }
     };
     return {
-      commit: createGroupCommit<SendV1, Answer | "alone">(write, { max: maxGroupSize, concurrent: 1 }),
+      commit: createGroupCommit<SendV1, Answer | Unresolved>(write, { max: maxGroupSize, concurrent: 1 }),
       sends: 0,
     };
   };
@@ -102,19 +105,22 @@ export const createResolveSends = (bus: Bus, rules: Rules, evaluator: Pick<RuleE
 
   return {
     /**
-     * Resolves sends of one project together; a slow answer delays only its project. The result of one over which registry may have died,
-     * or whose request it refused, is `alone`: it must be resolved alone. Errors: `service-unavailable`, `bus-unavailable`.
+     * Resolves sends of one project together; a slow answer delays only its project. What is unresolved must be resolved alone. Errors:
+     * `service-unavailable`, `bus-unavailable`.
      */
-    each: async (projectId: ProjectId, sends: readonly SendV1[]): Promise<PromiseSettledResult<Answer | "alone">[]> => {
+    each: async (
+      projectId: ProjectId,
+      sends: readonly SendV1[],
+    ): Promise<PromiseSettledResult<Answer | Unresolved>[]> => {
       await rules.loading();
       const asked = sends.filter(({ notificationId }) => !unanswered.isSuspect(notificationId));
       const answers = await joined(projectId, asked);
       let next = 0;
       return sends.map((send) => {
-        if (send !== asked[next]) return { status: "fulfilled", value: "alone" };
-        const answer = answers[next++] as PromiseSettledResult<Answer | "alone">;
+        if (send !== asked[next]) return { status: "fulfilled", value: "suspect" };
+        const answer = answers[next++] as PromiseSettledResult<Answer | Unresolved>;
         if (answer.status === "rejected") unanswered.count(send.notificationId, answer.reason);
-        else if (answer.value !== null && answer.value !== "alone")
+        else if (answer.value !== null && typeof answer.value === "object")
           return { status: "fulfilled", value: audienceOf(send, answer.value) };
         return answer;
       });

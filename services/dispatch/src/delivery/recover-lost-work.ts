@@ -18,6 +18,7 @@ import {
   type Claim,
   type DeliveryDocument,
   deadLetterClaim,
+  isSameClaim,
   ownersOf,
   packedAt,
   packedCount,
@@ -192,10 +193,14 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
 
   return {
     recover,
-    /** For a small send that failed: sends its started rows again, due now, each with its own message, marked as possible repeats. */
-    release: async (projectId: ProjectId, id: NotificationId): Promise<void> => {
+    /**
+     * For a small send that a message began: sends the rows that were started for it again, due now, each with its own message, marked as
+     * possible repeats.
+     */
+    release: async (projectId: ProjectId, id: NotificationId, claim: Claim): Promise<void> => {
       await sends.moveToDeliveries(projectId, id);
-      for (const row of await ledger.started(projectId, id, now())) await releaseRow(row);
+      for (const row of await ledger.started(projectId, id, now()))
+        if (isSameClaim(row.claim, claim)) await releaseRow(row);
     },
   };
 };

@@ -94,12 +94,13 @@ export const deliverSmallSends = (deliverSends: DeliverSends, concurrency: numbe
         const { sends, malformed } = readGroup(message.data);
         const failed = sends.length > 0 ? await deliver(sends, message) : [];
         for (const [index, { data, error }] of malformed.entries()) {
+          const key = `malformed-${index}`;
           const subject = subjectOfOne(data, `${message.sequence}-${index}`);
-          await message.deadLetter({ subject, data }, new HeraldError("schema", describeIssues(error).join("; ")));
+          await message.deadLetter({ key, subject, data }, new HeraldError("schema", describeIssues(error).join("; ")));
         }
         const retried: unknown[] = [];
         for (const { send, error } of failed) {
-          const part = { subject: SendOneV1.subject(send), data: send };
+          const part = { key: send.notificationId, subject: SendOneV1.subject(send), data: send };
           if (!(await message.deadLetter(part, error))) retried.push(error);
         }
         throwAny(retried);

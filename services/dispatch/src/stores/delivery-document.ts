@@ -100,6 +100,9 @@ export const claimOf = ({ publishedAt, sequence }: { publishedAt: Date; sequence
   sequence,
 });
 
+export const isSameClaim = (one: Claim | undefined, { at, sequence }: Claim): boolean =>
+  one?.at === at && one.sequence === sequence;
+
 /** The dead-letter handler's claim on a row. */
 export const deadLetterClaim: Claim = { at: 0, sequence: 0 };
 

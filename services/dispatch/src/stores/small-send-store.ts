@@ -95,11 +95,14 @@ export const createSmallSendStore = (db: Db) => {
       claim: Claim,
       now: Date,
     ): Promise<PromiseSettledResult<StoredSend | null>[]> => {
-      const made = sends.map((send) => documentOf(send, claim, now));
-      const inserted = await insert.all(made.map(({ document }) => document));
-      return inserted.map(({ done, error }, at) => {
+      const made = sends.map((send) => attempt(() => documentOf(send, claim, now)));
+      const inserted = await insert.all(made.flatMap((one) => fulfilledWith(one)?.document ?? []));
+      let next = 0;
+      return made.map((one) => {
+        if (one.status === "rejected") return one;
+        const { done, error } = inserted[next++] ?? { done: false };
         if (error !== undefined) return { status: "rejected", reason: error };
-        return { status: "fulfilled", value: done ? (made[at]?.stored ?? null) : null };
+        return { status: "fulfilled", value: done ? one.value.stored : null };
       });
     },
 
@@ -111,20 +114,24 @@ export const createSmallSendStore = (db: Db) => {
       sends: readonly SettledSend[],
       now: Date,
     ): Promise<PromiseSettledResult<EndedSend | undefined>[]> => {
-      const ends = sends.map((send) => endOf(send, now));
-      const updated = await update.all(ends.map((end) => end.update));
-      const unknown = [...updated.keys()].filter((at) => fulfilledWith(updated[at]) !== "updated");
+      const ends = sends.map((send) => attempt(() => endOf(send, now)));
+      const updates = ends.flatMap((end) => fulfilledWith(end)?.update ?? []);
+      const updated = await update.all(updates);
+      const unknown = updates.filter((_, at) => fulfilledWith(updated[at]) !== "updated");
       // This update or an earlier try may have succeeded although its response was lost: no other update ends a send that still has rows.
-      const found = await findRows.all(unknown.flatMap((at) => ends[at]?.update.key ?? []));
-      const late = new Map(unknown.map((at, index) => [at, found[index]]));
-      return ends.map(({ ended: result }, at) => {
-        const read = late.get(at);
-        if (read === undefined) return { status: "fulfilled", value: result };
-        if (read.status === "rejected") return read;
-        const { end, rows, status } = read.value ?? {};
+      const read = await findRows.all(unknown.map(({ key }) => key));
+      const found = new Map(unknown.map((one, at) => [one, read[at]]));
+      let next = 0;
+      return ends.map((one) => {
+        if (one.status === "rejected") return one;
+        const { update, ended: result } = one.value;
+        const written = updated[next++];
+        const late = found.get(update);
+        if (late === undefined) return { status: "fulfilled", value: result };
+        if (late.status === "rejected") return late;
+        const { end, rows, status } = late.value ?? {};
         if (end && rows)
           return { status: "fulfilled", value: { ...result, state: { status: status as FinalStatus, end } } };
-        const written = updated[at];
         return written?.status === "rejected" ? written : { status: "fulfilled", value: undefined };
       });
     },
@@ -180,6 +187,15 @@ const foundOf = (document: NotificationDocument): FoundSend => ({
   document: toRecord(document),
   events: embeddedRows(document).flatMap(acceptedEventsOf),
 });
+
+/** The result of one of several, so that an error fails only that one. */
+const attempt = <Value>(make: () => Value): PromiseSettledResult<Value> => {
+  try {
+    return { status: "fulfilled", value: make() };
+  } catch (reason) {
+    return { status: "rejected", reason };
+  }
+};
 
 const fulfilledWith = <Value>(result: PromiseSettledResult<Value> | undefined): Value | undefined =>
   result?.status === "fulfilled" ? result.value : undefined;
