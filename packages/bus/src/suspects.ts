@@ -96,7 +96,7 @@ const suspectFromUnanswered = 2;
 const isUnanswered = (error: unknown): boolean =>
   hasCode(error, "service-unavailable") && error.cause !== undefined && !isNoResponders(error.cause);
 
-/** Items that got no reply. A forgotten one only counts anew. */
+/** Items that got no reply. A forgotten one is counted from the start. */
 const maxUnanswered = 10_000;
 
 /** For a sender that repeats requests on its own: counts how often the request about an item, known by its id, got no reply. */

@@ -48,7 +48,7 @@ export const createBegunSends = (deps: BegunSendsDeps) => {
     return found?.value ?? null;
   };
 
-  /** What became of a send: a large one has messages of its own, and so has what another message began. */
+  /** The state of a send: a large one has messages of its own, and so has what another message began. */
   const stateOf = ({ document }: FoundSend, claim: Claim): "ended" | "large" | "ours" | "of another" => {
     const { end, expanded, step } = document;
     if (end) return "ended";
