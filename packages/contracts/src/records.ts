@@ -102,8 +102,8 @@ export const TemplateRecord = z.object({
 export type TemplateRecord = z.infer<typeof TemplateRecord>;
 
 /**
- * `push_idempotency`: written before the request is processed, and completed with its answer. A day has many records, so they are short:
- * hashes have 128 bits, enough against chance collisions.
+ * `push_idempotency`: written before the request is processed, and completed with its answer, unless it is a send. A day has many records,
+ * so they are short: hashes have 128 bits, enough against chance collisions.
  */
 export const IdempotencyRecord = z.object({
   body: z.string().meta({ description: "Hash of the body" }),
@@ -124,11 +124,11 @@ export const IdempotencyRecord = z.object({
     .optional(),
   /** The attempt failed, so a repeat need not wait. */
   released: z.boolean().optional(),
+  /** Absent: of a send, because dispatch knows its notifications, or of a request that is not completed. */
   answer: z
     .object({
       status: z.number().int(),
-      /** Absent if a repeat rebuilds the body from the request. */
-      body: z.unknown().optional().meta({ description: "Without any secret that was shown" }),
+      body: z.unknown().meta({ description: "Without any secret that was shown" }),
     })
     .optional(),
 });

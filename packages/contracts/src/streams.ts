@@ -147,7 +147,7 @@ export const buckets = {
    */
   push_activities: { maxBytes: 1024 * mebibyte, markerTtlMs: 1_000 },
   /**
-   * Key: hash of project, route and Idempotency-Key, value: IdempotencyRecord. Kept a little over 24 h. Beyond 5.7 million records the
+   * Key: hash of project, route and Idempotency-Key, value: IdempotencyRecord. Kept a little over 24 h. Beyond 6.5 million records the
    * oldest are removed, because refusing requests is worse than repeating one after many hours.
    */
   push_idempotency: {

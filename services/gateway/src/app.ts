@@ -36,7 +36,7 @@ export const createApp = (
 ) => {
   const lifecycle = createLifecycle({ log, deadlineMs: stopDeadlineMs });
   const { routes: deps, ...own } = createRouteDeps(config, { log, now, ...overrides });
-  const { limits, fixed, health, connection, replicas, groupsFile, eventStreams, exportStreams, keyRecords } = own;
+  const { limits, fixed, health, connection, replicas, groupsFile, eventStreams, exportStreams } = own;
 
   const { HERALD_GATEWAY_TRUST_PROXY: publicProxies, HERALD_GATEWAY_ADMIN_PORT: adminPort } = config;
   const adminProxies = adminPort === undefined ? publicProxies : config.HERALD_GATEWAY_ADMIN_TRUST_PROXY;
@@ -103,7 +103,6 @@ export const createApp = (
       lifecycle.onStop("http", async () => {
         await Promise.all([listening.stop(finishRequestsMs), adminServer?.stop(finishRequestsMs)]);
       });
-      lifecycle.onStop("idempotency keys", keyRecords.flush);
       lifecycle.onStop("replicas", async () => {
         await Promise.all(replicas.map((replica) => replica.stop()));
       });

@@ -222,5 +222,5 @@ export const createRouteDeps = (
     recordReceipt: dedupeReports(recordReceipt),
   };
   const replicas = [tokens, projectRecords, operatorRecords, sessionRecords, status];
-  return { routes, limits, fixed, health, connection, replicas, groupsFile, eventStreams, exportStreams, keyRecords };
+  return { routes, limits, fixed, health, connection, replicas, groupsFile, eventStreams, exportStreams };
 };

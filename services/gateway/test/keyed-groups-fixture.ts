@@ -4,6 +4,7 @@ import {
   type GroupedSend,
   IdempotencyRecord,
   type NotificationId,
+  newNotificationId,
   readGroup,
   SendGroupV1,
   SendOneV1,
@@ -48,7 +49,9 @@ export function useKeyedGroups() {
         durable: "dispatch-send-groups",
         message: SendGroupV1,
         handle: async ({ data }) => {
-          groups.push({ groupId: data.groupId, sends: readGroup(data).sends });
+          const { sends } = readGroup(data);
+          groups.push({ groupId: data.groupId, sends });
+          for (const one of sends) system.peers.store(one);
           onStored("group");
         },
       }),
@@ -101,25 +104,20 @@ export function useKeyedGroups() {
     return place;
   };
 
-  /** A record whose answer is in the bucket, which happens shortly after the response. */
-  const answered = (place: string): Promise<IdempotencyRecord> =>
-    eventually(async () => {
-      const value = (await records.get(place))?.value;
-      if (value?.answer === undefined) throw new Error(`the answer of ${place} is not recorded`);
-      return value;
-    });
-
-  /** A record in its state before its answer was recorded. */
-  const unanswered = async (place: string): Promise<IdempotencyRecord> => {
-    const { answer: _, ...rest } = await answered(place);
-    return rest;
+  /** Gives the record of an accepted send another id, as if its gateway had crashed before it published the send. Resolves to that id. */
+  const unpublish = async (accepted: NotificationId): Promise<NotificationId> => {
+    const place = await placeOf(accepted);
+    const id = newNotificationId(new Date());
+    const record = (await records.get(place))?.value;
+    if (record !== undefined) await records.put(place, { ...record, id });
+    return id;
   };
 
   /** Repeats, ten seconds after the first attempts, until all requests are accepted, and returns their ids. */
-  const healed = async (keys: readonly string[]): Promise<NotificationId[]> => {
+  const healed = async (keys: readonly string[], at?: string): Promise<NotificationId[]> => {
     offset = 10_001;
     return eventually(async () => {
-      const answers = await Promise.all(keys.map((key) => send(key)));
+      const answers = await Promise.all(keys.map((key) => send(key, at)));
       expect(answers.map(({ status }) => status)).toEqual(keys.map(() => 202));
       return answers.map(idOf);
     });
@@ -157,8 +155,7 @@ export function useKeyedGroups() {
     send,
     travelled,
     placeOf,
-    answered,
-    unanswered,
+    unpublish,
     healed,
     expectOneIdEach,
     startAnother,

@@ -1,18 +1,11 @@
-import { type IdempotencyRecord, type NotificationId, newNotificationId } from "@herald/contracts";
 import { eventually, operateBroker } from "@herald/testing";
 import { describe, expect, test } from "vitest";
 import { idOf, newKeys, useKeyedGroups } from "./keyed-groups-fixture.ts";
 
-const { system, records, watchStored, send, travelled, placeOf, unanswered, healed, expectOneIdEach } =
+const { system, records, watchStored, send, travelled, unpublish, healed, expectOneIdEach, startAnother } =
   useKeyedGroups();
 
 describe("after a crash", () => {
-  /** The record of a key that a crashed gateway leaves. */
-  const rewind = async (id: NotificationId, change: Partial<IdempotencyRecord> = {}) => {
-    const place = await placeOf(id);
-    await records().put(place, { ...(await unanswered(place)), ...change });
-  };
-
   test("before the keys are written, a repeat is a first try", async () => {
     await system().proxy.cut();
     const keys = newKeys(30);
@@ -30,14 +23,7 @@ describe("after a crash", () => {
     const keys = newKeys(30);
     const firsts = await Promise.all(keys.map((key) => send(key)));
     await expectOneIdEach(keys, firsts.map(idOf));
-    // As if no send had been published: the records contain other ids.
-    const noted = await Promise.all(
-      firsts.map(async (first) => {
-        const id = newNotificationId(new Date());
-        await rewind(idOf(first), { id });
-        return id;
-      }),
-    );
+    const noted = await Promise.all(firsts.map((first) => unpublish(idOf(first))));
     expect((await Promise.all(keys.map((key) => send(key)))).map(({ status }) => status)).toEqual(keys.map(() => 409));
     const ids = await healed(keys);
     expect(ids).toEqual(noted);
@@ -45,17 +31,34 @@ describe("after a crash", () => {
     expect(new Set(travelled(keys).alone.map(([, id]) => id))).toEqual(new Set(noted));
   });
 
-  test("between the message and the answers, a repeat gives the same answer and publishes the same id again", async () => {
+  test("after the message, a repeat at another gateway gets the same answer at once, and publishes nothing", async () => {
     const keys = newKeys(30);
     const firsts = await Promise.all(keys.map((key) => send(key)));
-    for (const first of firsts) await rewind(idOf(first));
-    const ids = await healed(keys);
-    expect(ids).toEqual(firsts.map(idOf));
-    await expectOneIdEach(keys, ids);
-    await eventually(() => expect(travelled(keys).alone).toHaveLength(keys.length));
-    const replayed = await send(keys[0] ?? "");
-    expect(replayed.headers.get("idempotent-replayed")).toBe("true");
-    expect(replayed.body).toEqual(firsts[0]?.body);
+    await expectOneIdEach(keys, firsts.map(idOf));
+    const other = await startAnother();
+    const again = await Promise.all(keys.map((key) => send(key, other.address())));
+    expect(again.map(({ headers }) => headers.get("idempotent-replayed"))).toEqual(keys.map(() => "true"));
+    expect(again.map(({ body }) => body)).toEqual(firsts.map(({ body }) => body));
+    expect(travelled(keys)).toMatchObject({ grouped: { length: keys.length }, alone: [] });
+    await other.stop();
+  });
+
+  test("after the message, with dispatch unavailable, the first gateway repeats its answer, and others publish the same id again", async () => {
+    const [key = ""] = newKeys(1);
+    const first = await send(key);
+    await expectOneIdEach([key], [idOf(first)]);
+    const other = await startAnother();
+    system().peers.away("dispatch");
+    try {
+      expect((await send(key)).body).toEqual(first.body);
+      expect((await send(key, other.address())).status).toBe(409);
+      const [id] = await healed([key], other.address());
+      expect(id).toBe(idOf(first));
+      await eventually(() => expect(travelled([key]).alone).toEqual([[key, id]]));
+    } finally {
+      system().peers.back();
+      await other.stop();
+    }
   });
 });
 

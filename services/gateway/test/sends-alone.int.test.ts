@@ -21,7 +21,7 @@ beforeAll(async () => {
   const records = {
     create: async (all: readonly NewRecord[]) => all.map(() => true),
     note: async ({ request, record }: NewRecord) => void (record.released && released.push(request.place)),
-    noteLater: () => {},
+    setPerformed: () => {},
   };
   commands = createSendCommands(() => system.bus, records, { error: (facts: object) => void logged.push(facts) });
   const consuming = await consume(system.bus, [

@@ -1,5 +1,5 @@
 import { errors, type IdempotencyRecord } from "@herald/contracts";
-import { HeraldError, hasCode } from "@herald/kit";
+import { HeraldError, hasCode, isUnavailable } from "@herald/kit";
 import { digest, type KeyedRequest, type KeyRecords, keyReused } from "./key-records.ts";
 import { type KeyShare, keyBytes } from "./key-share.ts";
 
@@ -43,12 +43,20 @@ export type Work<Reply extends Answered, Id extends string = string> = {
   /** Performs the request. A repeat of an interrupted attempt calls it again. */
   readonly perform: (attempt: Attempt<Id>) => Promise<Reply>;
   /**
-   * Performs the first attempt instead of `perform`: claims its key and records the response, grouped with other requests. Undefined when
-   * the key is already claimed. A request refused with a 4xx leaves its key free.
+   * Performs the first attempt instead of `perform`: claims its key, grouped with other requests. Undefined when the key is already
+   * claimed. A request refused with a 4xx leaves its key free.
    */
   readonly performFirst?: (first: FirstTry) => Promise<Reply | undefined>;
-  /** Rebuilds the response from the request alone. Without this function, only the response's `data` is stored. */
-  readonly rebuildResponse?: (attempt: Attempt<Id>) => Reply | Promise<Reply>;
+  /** How a repeat gets the response of an earlier attempt. Without it, the response's `data` is stored. */
+  readonly earlier?: EarlierResponse<Reply, Id>;
+};
+
+/** Responses that need not be stored: the claim of the key remains its only record. */
+export type EarlierResponse<Reply extends Answered, Id extends string = string> = {
+  /** Looks up what the attempt created. Throws when its service or database is unavailable. */
+  readonly wasPerformed: (attempt: Attempt<Id>) => Promise<boolean>;
+  /** Rebuilds the response of an attempt that was performed. */
+  readonly rebuild: (attempt: Attempt<Id>) => Reply | Promise<Reply>;
 };
 
 /**
@@ -80,10 +88,17 @@ type Deps = {
 };
 
 export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => {
-  const replay = async <Reply extends Answered>(record: IdempotencyRecord, work: Work<Reply>): Promise<Reply> => {
+  /** The response of an earlier attempt. Undefined when it was not performed, or is still running. */
+  const replay = async <Reply extends Answered>(
+    request: KeyedRequest,
+    record: IdempotencyRecord,
+    { earlier }: Work<Reply>,
+  ): Promise<Reply | undefined> => {
     const headers = { "idempotent-replayed": "true" };
-    const reply = work.rebuildResponse ? await work.rebuildResponse(attemptOf(record)) : (record.answer as Reply);
-    return { ...reply, headers };
+    if (earlier === undefined) return record.answer && { ...(record.answer as Reply), headers };
+    const attempt = attemptOf(record);
+    const known = records.wasPerformed(request, record.id) || (await earlier.wasPerformed(attempt));
+    return known ? { ...(await earlier.rebuild(attempt)), headers } : undefined;
   };
 
   /** An accepted request stays accepted, even if it would be refused now. */
@@ -92,23 +107,26 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
     async (refusal: unknown): Promise<Reply> => {
       if (!(refusal instanceof HeraldError) || errors[refusal.code].status >= 500) throw refusal;
       const earlier = (await records.read(request))?.value;
-      if (earlier?.body !== request.body || earlier.answer === undefined) throw refusal;
-      return replay(earlier, work);
+      const reply = earlier?.body === request.body ? await replay(request, earlier, work) : undefined;
+      if (reply === undefined) throw refusal;
+      return reply;
     };
 
-  /** Performs the attempt of a record, and records the result. */
+  /** Performs the attempt of a record, and records the result if a repeat could not look it up. */
   const run = async <Reply extends Answered>(
     request: KeyedRequest,
     record: IdempotencyRecord,
-    { perform, rebuildResponse }: Work<Reply>,
+    { perform, earlier }: Work<Reply>,
   ): Promise<Reply> => {
     try {
       const reply = await perform(attemptOf(record));
-      const body = rebuildResponse === undefined ? { body: withoutSecrets(reply.body) } : {};
-      const answer = { status: reply.status, ...body };
+      if (earlier !== undefined) {
+        records.setPerformed(request, record.id);
+        return reply;
+      }
+      const answer = { status: reply.status, body: withoutSecrets(reply.body) };
       // The stored response counts too: it may be many times as long as its key.
-      const ttlMs =
-        rebuildResponse === undefined ? keys.use(request.owner, Buffer.byteLength(JSON.stringify(answer))) : undefined;
+      const ttlMs = keys.use(request.owner, Buffer.byteLength(JSON.stringify(answer)));
       // Without room for the response, a repeat is performed again, and its ids make that harmless.
       if (ttlMs === 0) await records.note({ request, record: { ...record, released: true } });
       else await records.note({ request: withShorterTtl(request, ttlMs), record: { ...record, answer } });
@@ -131,7 +149,11 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
     if (found === undefined) return undefined;
     const { value: earlier, revision } = found;
     if (earlier.body !== request.body) throw keyReused("was used with another body; use a new key");
-    if (earlier.answer !== undefined) return replay(earlier, work);
+    const reply = await replay(request, earlier, work).catch((error: unknown) => {
+      // Whether it was performed is not known, so it is performed again: its ids make that harmless.
+      if (!isUnavailable(error)) throw error;
+    });
+    if (reply !== undefined) return reply;
     if (earlier.released !== true && at - (earlier.triedAt ?? earlier.at) < runningMs) throw inProgress();
     const { released: _, ...record } = { ...earlier, triedAt: at };
     if (!(await records.update({ request, record }, revision))) throw inProgress();

@@ -26,19 +26,14 @@ export type KeyRecords = ReturnType<typeof createKeyRecords>;
  */
 const writes = { max: 256, concurrent: 1 };
 
-/**
- * Results that no response waits for. A message costs the broker 220 µs alone and 40 µs in a large batch. The interval is shorter than the
- * second after which a client may retry a 409. Results beyond `waiting` are not recorded, because the bus is too slow then.
- */
-const laterWrites = { max: 1_000, concurrent: 1, intervalMs: 250, waiting: 20_000 };
-
 type Write = { readonly create: readonly NewRecord[]; readonly put: readonly NewRecord[] };
 
-/** Room for about 65,000 keys; most repeats arrive soon. */
+/** Room for about 11,000 keys; most repeats arrive soon. */
 const recentBytes = 4 * 1_048_576;
-const stateBytes = 64;
+const stateBytes = 128;
 
-type State = { readonly pending: boolean };
+/** `performed`: the id of the attempt that this gateway performed. */
+type State = { readonly pending: boolean; readonly performed?: string };
 
 /** 128 bits: collisions do not happen by chance, and a client that forces one can only confuse its own project. */
 export const digest = (text: string): string => hash("sha256", text, "buffer").subarray(0, 16).toString("base64url");
@@ -67,24 +62,6 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
       throw err;
     }
   }, writes);
-
-  const noted = new Map<string, IdempotencyRecord>();
-  const writeLater = createGroupCommit<NewRecord, undefined>(async (group) => {
-    await bucket().writeAll({ put: group.map(entryOf) });
-    return group.map(() => undefined);
-  }, laterWrites);
-  const writing = new Set<Promise<void>>();
-  const writeNoted = async (note: NewRecord): Promise<void> => {
-    const { place } = note.request;
-    noted.set(place, note.record);
-    try {
-      await writeLater(note);
-    } catch (err) {
-      log.warn({ err }, "could not record the result of an idempotent request");
-    } finally {
-      if (noted.get(place) === note.record) noted.delete(place);
-    }
-  };
 
   return {
     /**
@@ -119,14 +96,11 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
     },
     /** The record of a key. Throws bus-unavailable; idempotency-key-reused if it is unreadable, as its request may have been performed. */
     read: async ({ place }: KeyedRequest): Promise<Entry<IdempotencyRecord> | undefined> => {
-      // Reads `noted` before and after: its entry may be written while the bucket is read.
-      const earlier = noted.get(place);
       try {
         const found = await bucket().get(place);
         // The record expired, or its write is still under way.
         if (found === undefined && recent.peek(place)?.pending === false) recent.delete(place);
-        const result = noted.get(place) ?? earlier;
-        return found && result ? { ...found, value: result } : found;
+        return found;
       } catch (error) {
         if (!hasCode(error, "schema")) throw error;
         log.error({ err: error }, "an idempotency record cannot be read");
@@ -140,19 +114,12 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
     note: async (record: NewRecord): Promise<void> => {
       await write({ create: [], put: [record] }).catch(() => {});
     },
-    /**
-     * Records the result of an attempt together with others, up to a quarter of a second later. This gateway knows the result at once;
-     * until then, other gateways refuse a repeat as still running. If this process dies first, the repeat is performed again, with the
-     * same ids.
-     */
-    noteLater: (record: NewRecord): void => {
-      const done = writeNoted(record).finally(() => writing.delete(done));
-      writing.add(done);
+    /** Remembers, in this process only, that the attempt was performed. */
+    setPerformed: ({ place }: KeyedRequest, id: string): void => {
+      recent.set(place, { pending: false, performed: id });
     },
-    /** Writes all unrecorded results. Never throws. */
-    flush: async (): Promise<void> => {
-      await Promise.all(writing);
-    },
+    /** False also for attempts of other gateways, and for those of some time ago. */
+    wasPerformed: ({ place }: KeyedRequest, id: string): boolean => recent.peek(place)?.performed === id,
   };
 };
 

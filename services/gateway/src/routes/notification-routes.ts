@@ -127,6 +127,7 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
           reply: ([command]) => reply(command as SendV1),
         }),
         rebuildCommands: async (attempt) => [await accept(attempt)],
+        idsOf: ({ id }) => [id],
         // Without the checks: a provider added since the first response must not change it.
         rebuildResponse: async (attempt) =>
           isTemplated(notification)

@@ -137,6 +137,7 @@ export const sendBatch = (
       }
       return commands;
     },
+    idsOf: (attempt) => idsOf(attempt).filter((id) => id !== undefined),
     rebuildResponse: async (attempt) => {
       const ids = idsOf(attempt);
       const validated = ids.includes(undefined) ? await validate(attempt.at) : [];

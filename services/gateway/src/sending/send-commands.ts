@@ -58,7 +58,7 @@ const commandsOf = ({ items }: Pick<Unit, "items">): SendV1[] => items.map(({ co
  */
 export const createSendCommands = (
   bus: () => Bus,
-  records: Pick<KeyRecords, "create" | "note" | "noteLater">,
+  records: Pick<KeyRecords, "create" | "note" | "setPerformed">,
   log: Pick<Logger, "error">,
 ) => {
   const publishLarge = groupedPublish(bus, checkedSend, { waiting: maxWaiting, maxBytes });
@@ -138,8 +138,8 @@ export const createSendCommands = (
     check,
     /**
      * Accepts all sends of one request, which `check` returned: claims its key and publishes them. Resolves to the commands with their final
-     * ids when they are on disk, and records the 202 soon after. Resolves to undefined when the key is already claimed. Throws if one could
-     * not be published; others may have been then.
+     * ids when they are on disk, or to undefined when the key is already claimed. Throws if one could not be published; others may have
+     * been then.
      */
     accept: async (sends: readonly NewSend[], key?: SendKey): Promise<readonly SendV1[] | undefined> => {
       const unit: Unit = { items: itemsOf(sends), origin: currentOrigin(), key };
@@ -155,8 +155,7 @@ export const createSendCommands = (
         throw error;
       }
       const { record } = outcome;
-      // The 202 does not wait for the record: without it, a repeat publishes the same ids again.
-      if (record) records.noteLater({ ...record, record: { ...record.record, answer: { status: 202 } } });
+      if (record) records.setPerformed(record.request, record.record.id);
       return commandsOf(outcome);
     },
     /** Publishes the sends of an earlier attempt, which may have published them already. Repeatable. */

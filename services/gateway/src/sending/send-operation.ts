@@ -1,5 +1,6 @@
 import {
   activityLimits,
+  GetNotification,
   type IdempotencyRecord,
   type NotificationId,
   type ProjectId,
@@ -27,8 +28,13 @@ export type SendOperation<Reply extends SendAnswer> = {
   readonly validate: (at: Date) => Promise<Validated<Reply>>;
   /** The commands that an earlier attempt accepted. */
   readonly rebuildCommands: (attempt: Attempt<NotificationId>) => Promise<readonly SendV1[]>;
+  /** The ids of the notifications that an earlier attempt accepted. */
+  readonly idsOf: (attempt: Attempt<NotificationId>) => readonly NotificationId[];
   readonly rebuildResponse: (attempt: Attempt<NotificationId>) => Reply | Promise<Reply>;
 };
+
+/** Look-ups at the same time for one repeat. */
+const concurrentLookUps = 20;
 
 export const measured = (commands: readonly SendV1[]): NewSend[] =>
   commands.map((command) => ({ command, bytes: Buffer.byteLength(JSON.stringify(command)) }));
@@ -65,11 +71,32 @@ export const chargeSends = async ({ limits, queue }: ChargeDeps, projectId: Proj
 export const chargeState = (deps: ChargeDeps, projectId: ProjectId) =>
   chargeSends(deps, projectId, [{ command: {} as SendV1, bytes: activityLimits.stateBytes }]);
 
+/**
+ * Whether all of the notifications were accepted. Dispatch finds each in the database or in the stream. Throws service-unavailable,
+ * database-unavailable or bus-unavailable.
+ */
+const wereAccepted = async (
+  { sendRequest }: Pick<RouteDeps, "sendRequest">,
+  projectId: ProjectId,
+  ids: readonly NotificationId[],
+): Promise<boolean> => {
+  for (let from = 0; from < ids.length; from += concurrentLookUps) {
+    const some = ids.slice(from, from + concurrentLookUps);
+    try {
+      await Promise.all(some.map((notificationId) => sendRequest(GetNotification, { projectId, notificationId })));
+    } catch (error) {
+      if (hasCode(error, "notification-not-found")) return false;
+      throw error;
+    }
+  }
+  return true;
+};
+
 /** Performs a request that sends notifications. A first attempt is grouped with others; a repeat uses the ids of the first attempt. */
 export const sendOperation = <Reply extends SendAnswer>(
-  deps: ChargeDeps & Pick<RouteDeps, "sends">,
+  deps: ChargeDeps & Pick<RouteDeps, "sends" | "sendRequest">,
   projectId: ProjectId,
-  { validate, rebuildCommands, rebuildResponse }: SendOperation<Reply>,
+  { validate, rebuildCommands, idsOf, rebuildResponse }: SendOperation<Reply>,
 ): Work<Reply, NotificationId> => ({
   performFirst: async ({ at, key }: FirstTry) => {
     const { commands, reply, batchOf } = await validate(at);
@@ -99,5 +126,8 @@ export const sendOperation = <Reply extends SendAnswer>(
     }
     return rebuildResponse(attempt);
   },
-  rebuildResponse,
+  earlier: {
+    wasPerformed: (attempt) => wereAccepted(deps, projectId, idsOf(attempt)),
+    rebuild: rebuildResponse,
+  },
 });

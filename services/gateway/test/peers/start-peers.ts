@@ -1,5 +1,7 @@
 import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
+import type { SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import { acceptedView } from "../../src/sending/accept-notification.ts";
 import { type Opens, serveAnalytics } from "./analytics.ts";
 import { serveWebhooks } from "./analytics-webhooks.ts";
 import { type Notifications, serveDispatch } from "./dispatch.ts";
@@ -67,6 +69,9 @@ export const startPeers = (bus: Bus) => {
     },
     devices,
     notifications,
+    /** Stores a send that the gateway published, so that dispatch finds it. */
+    store: (send: SendV1) =>
+      void notifications.set(send.notificationId, { projectId: send.projectId, value: acceptedView(send) }),
     settled,
     opens,
     tokenBucket,
