@@ -22,6 +22,11 @@ const maxBytes = 64 * 1_048_576;
 const maxGroupBytes = 524_288;
 /** One write at a time makes groups larger. */
 const concurrentGroups = 1;
+/**
+ * The broker stages each batch of keys in a store of its own, which costs as much as 60 keys. A send that finds the gateway idle for this
+ * long does not wait.
+ */
+const keyedIntervalMs = 25;
 
 /** A send before acceptance: the id in its command is provisional. `bytes`: the command's size as JSON. */
 export type NewSend = { readonly command: SendV1; readonly bytes: number };
@@ -117,13 +122,15 @@ export const createSendCommands = (
     });
   };
 
-  const commit = createGroupCommit<Unit, Outcome>(acceptUnits, {
+  const groups = {
     max: maxGroupSize,
     concurrent: concurrentGroups,
     groupBytes: maxGroupBytes,
     waiting: maxWaiting,
     maxBytes,
-  });
+  };
+  const commit = createGroupCommit<Unit, Outcome>(acceptUnits, groups);
+  const commitKeyed = createGroupCommit<Unit, Outcome>(acceptUnits, { ...groups, intervalMs: keyedIntervalMs });
 
   /** The send, if services will accept it. Throws internal otherwise: a valid notification must not become such a send. */
   const check = (send: SendV1): SendV1 => {
@@ -144,7 +151,7 @@ export const createSendCommands = (
     accept: async (sends: readonly NewSend[], key?: SendKey): Promise<readonly SendV1[] | undefined> => {
       const unit: Unit = { items: itemsOf(sends), origin: currentOrigin(), key };
       const shares = key !== undefined || unit.items.some(({ small }) => small);
-      const outcome = shares ? await commit(unit, bytesOf(unit)) : withIds([unit])[0];
+      const outcome = shares ? await (key ? commitKeyed : commit)(unit, bytesOf(unit)) : withIds([unit])[0];
       if (outcome === undefined) return undefined;
       try {
         if ("error" in outcome) throw outcome.error;
