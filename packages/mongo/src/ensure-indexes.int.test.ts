@@ -1,4 +1,5 @@
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
+import { MongoClient } from "mongodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
 import { outboxIndex } from "./outbox.ts";
@@ -56,6 +57,20 @@ test("drops nothing: an older version may need it", async () => {
   expect(await old.listIndexes().toArray()).toHaveLength(all.length + 1);
 });
 
+test("drops retired ones, once for all replicas, while others write", async () => {
+  const retiring = collection("retiring");
+  await ensureIndexes(retiring, all);
+  const [first, ...rest] = all as [IndexSpec, ...IndexSpec[]];
+  const next = { ...first, purpose: "open", partial: { status: { $in: ["s1", "s2"] } } };
+  const retire = () => ensureIndexes(retiring, [...rest, next], [indexName(first), "never_made"]);
+  const inserts = Array.from({ length: 50 }, (_, n) => retiring.insertOne({ projectId: "a", status: `s${n}` }));
+  await Promise.all([retire(), retire(), retire(), ...inserts]);
+  await retire();
+  const names = (await retiring.listIndexes().toArray()).map(({ name }) => name);
+  expect(names.sort()).toEqual([...[...rest, next].map(indexName), "_id_"].sort());
+  expect(await retiring.countDocuments()).toBe(50);
+});
+
 test.each<[string, IndexSpec]>([
   ["unique", { fields: { projectId: 1, status: 1, _id: 1 }, purpose: "list", unique: true }],
   ["partial", { fields: { projectId: 1, status: 1, _id: 1 }, purpose: "list", partial: { status: { $exists: true } } }],
@@ -74,4 +89,14 @@ test("a unique index refuses duplicates, except among documents outside its filt
   await ensureIndexes(unique, all);
   await unique.insertMany([{ projectId: "a" }, { projectId: "a" }, { projectId: "a", tokenHash: "x" }]);
   await expect(unique.insertOne({ projectId: "a", tokenHash: "x" })).rejects.toMatchObject({ code: 11000 });
+});
+
+test("an index may take longer to build than any other command", async () => {
+  const large = collection("large");
+  for (let n = 0; n < 6; n++)
+    await large.insertMany(Array.from({ length: 10_000 }, (_, at) => ({ projectId: `p${at}`, status: `s${n}` })));
+  const client = await new MongoClient(database.url, { socketTimeoutMS: 100 }).connect();
+  await ensureIndexes(client.db(database.name).collection("large"), all);
+  await client.close();
+  expect(await large.listIndexes().toArray()).toHaveLength(all.length + 1);
 });

@@ -1,5 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
-import { type Collection, type Document, type IndexDescription, MongoServerError } from "mongodb";
+import {
+  type Collection,
+  type CreateIndexesOptions,
+  type Document,
+  type IndexDescription,
+  MongoServerError,
+} from "mongodb";
 
 export type IndexSpec = {
   /** In the order of the index; 1 ascending, -1 descending. */
@@ -29,7 +35,14 @@ export const having = (field: string): Document => ({ [field]: { $exists: true }
 /** Options of a query that reads in the order of an index. */
 export const byIndex = (index: IndexSpec) => ({ hint: indexName(index), sort: index.fields });
 
+/**
+ * FerretDB reads some 50,000 notifications a second for a new index. A build that the driver gives up begins again, and would never end. The
+ * driver's types lack this option.
+ */
+const build = { socketTimeoutMS: 6 * 3_600_000 } as CreateIndexesOptions;
+
 const namespaceNotFound = 26;
+const indexNotFound = 27;
 
 const stored = async (collection: Collection<never>): Promise<Document[]> => {
   try {
@@ -57,13 +70,23 @@ const description = (spec: IndexSpec): IndexDescription & { name: string; key: R
   ...(spec.expireAfterSeconds === undefined ? {} : { expireAfterSeconds: spec.expireAfterSeconds }),
 });
 
+const dropIndex = async <Doc extends Document>(collection: Collection<Doc>, name: string): Promise<void> => {
+  try {
+    await collection.dropIndex(name);
+  } catch (error) {
+    // Another replica was quicker.
+    if (!(error instanceof MongoServerError && error.code === indexNotFound)) throw error;
+  }
+};
+
 /**
- * Creates missing indexes, and drops none: an older version that still runs may need them.
+ * Creates missing indexes, then drops those named in `retired`. It drops no other: an older version that still runs may need them.
  * @throws Error when an index of that name exists with another definition: give the new one another purpose.
  */
 export const ensureIndexes = async <Doc extends Document>(
   collection: Collection<Doc>,
   indexes: readonly IndexSpec[],
+  retired: readonly string[] = [],
 ): Promise<void> => {
   const wanted = indexes.map(description);
   const there = new Map((await stored(collection as unknown as Collection<never>)).map((index) => [index.name, index]));
@@ -77,5 +100,6 @@ export const ensureIndexes = async <Doc extends Document>(
       );
   }
   const missing = wanted.filter((index) => !there.has(index.name));
-  if (missing.length > 0) await collection.createIndexes(missing);
+  if (missing.length > 0) await collection.createIndexes(missing, build);
+  for (const name of retired) if (there.has(name)) await dropIndex(collection, name);
 };
