@@ -7,7 +7,7 @@ import { createCounts } from "./counts.ts";
 import { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
 import { encodeAfter, findPage } from "./find-page.ts";
 
-type Row = { _id: string; projectId: string; secret?: string; hidden?: true };
+type Row = { _id: string; projectId: string; secret?: string; hidden?: true; state?: "done" | "new" | "held" };
 
 const list: IndexSpec = { fields: { projectId: 1, _id: 1 }, purpose: "list" };
 const hidden: IndexSpec = {
@@ -15,6 +15,8 @@ const hidden: IndexSpec = {
   purpose: "hidden",
   partial: { hidden: { $exists: true } },
 };
+const open = { state: { $in: ["new", "held"] } } as const;
+const states: IndexSpec = { fields: { projectId: 1, state: 1, _id: 1 }, purpose: "open", partial: open };
 const id = (index: number) => `r${String(index).padStart(6, "0")}`;
 const rows = (projectId: string, from: number, to: number): Row[] =>
   Array.from({ length: to - from }, (_, index) => ({
@@ -29,7 +31,7 @@ let collection: Collection<Row>;
 beforeAll(async () => {
   database = await freshDatabase();
   collection = database.client.db(database.name).collection<Row>("rows");
-  await ensureIndexes(collection, [list, hidden]);
+  await ensureIndexes(collection, [list, hidden, states]);
   await collection.insertMany([...rows("a", 0, 45), ...rows("b", 0, 3)]);
 });
 afterAll(() => database.drop());
@@ -244,4 +246,43 @@ test("a set that shrinks below 10,000 is exact again once its old count is too o
   await resize(9_950);
   now = 10_000;
   expect(await counts.count(shrinking)).toBe(9_950);
+});
+
+test("rows that are most of all are counted as all but the others, by indexes alone, and those left out are not counted", async () => {
+  const all = rows("m", 0, 60).map((row, n): Row => {
+    const state = n % 6 === 1 ? "new" : n % 6 === 2 ? "held" : "done";
+    return { ...row, state, ...(n % 5 === 0 && { hidden: true }) };
+  });
+  await collection.insertMany(all);
+  const client = await new MongoClient(database.url, { monitorCommands: true }).connect();
+  const counted: unknown[] = [];
+  client.on("commandStarted", ({ command, commandName }: CommandStartedEvent) => {
+    if (commandName === "aggregate") counted.push([command.pipeline[0].$match, command.hint]);
+  });
+  const get = (request: ListRequest) =>
+    findPage(client.db(database.name).collection<Row>("rows"), {
+      filter: { projectId: "m", state: "done" },
+      allBut: { filter: { projectId: "m" }, except: open, hint: indexName(states) },
+      without: { field: "hidden", hint: indexName(hidden) },
+      ...{ hint: indexName(list), projection: { _id: 1 }, counts: createCounts(), request },
+      firstId: (at) => `m-${id(at.getTime())}`,
+    });
+  const shown = all.filter(({ state, hidden: left }) => state === "done" && !left).map(({ _id }) => _id);
+  const first = await get(page(1, 10));
+  expect(first.data.map(({ _id }) => _id)).toEqual(shown.slice(0, 10));
+  expect(first).toMatchObject({ pagination: { count: shown.length } });
+  counted.length = 0;
+  const range = { createdAfter: "1970-01-01T00:00:00.010Z", createdBefore: "1970-01-01T00:00:00.030Z" };
+  const within = shown.filter((one) => one >= `m-${id(10)}` && one < `m-${id(30)}`);
+  expect(await get({ ...page(1, 100), ...range })).toMatchObject({ pagination: { count: within.length } });
+  const inRange = { projectId: "m", _id: { $gte: `m-${id(10)}`, $lt: `m-${id(30)}` } };
+  expect(counted).toEqual(
+    expect.arrayContaining([
+      [inRange, indexName(list)],
+      [{ ...inRange, ...open }, indexName(states)],
+      [{ ...inRange, state: "done", hidden: { $exists: true } }, indexName(hidden)],
+    ]),
+  );
+  expect(counted).toHaveLength(3);
+  await client.close();
 });

@@ -53,6 +53,11 @@ export type FindPageOptions<Doc extends Document> = {
    * begins with the project.
    */
   readonly without?: { readonly field: string; readonly hint: string };
+  /**
+   * How the rows are counted when `filter` is not a prefix of the index, because most rows match it: those of a wider filter, less those
+   * that match `except` too, by the index `hint`.
+   */
+  readonly allBut?: { readonly filter: Filter<Doc>; readonly except: Filter<Doc>; readonly hint: string } | undefined;
   /** The field that orders the rows: a string, unique among the rows that match the filter. `_id` by default. */
   readonly sort?: string;
   readonly request: ListRequest;
@@ -91,9 +96,10 @@ export const findPage = async <Doc extends Document>(
   collection: Collection<Doc>,
   options: FindPageOptions<Doc>,
 ): Promise<PageOf<WithId<Doc>>> => {
-  const { sort = "_id", request, hint, projection, counts, without } = options;
+  const { sort = "_id", request, hint, projection, counts, without, allBut } = options;
   const range = createdRange(request, options.firstId);
-  const all = (range ? { ...options.filter, _id: range } : options.filter) as Filter<Doc>;
+  const inRange = (filter: Filter<Doc>) => (range ? { ...filter, _id: range } : filter) as Filter<Doc>;
+  const all = inRange(options.filter);
   const filter = (without ? { ...all, [without.field]: { $exists: false } } : all) as Filter<Doc>;
   const direction = request.newestFirst === true ? -1 : 1;
   const rows = (where: Filter<Doc>, skip: number, limit: number) =>
@@ -114,13 +120,16 @@ export const findPage = async <Doc extends Document>(
 
   const { page } = request;
   const skip = (page - 1) * perPage;
-  const [data, counted, leftOut] = await Promise.all([
+  const [data, counted, excepted, leftOut] = await Promise.all([
     rows(filter, skip, perPage),
-    counts.count({ collection, filter: all, hint }),
+    counts.count({ collection, filter: allBut ? inRange(allBut.filter) : all, hint }),
+    allBut
+      ? counts.count({ collection, filter: inRange({ ...allBut.filter, ...allBut.except }), hint: allBut.hint })
+      : 0,
     without ? counts.count({ collection, filter: { ...all, ...having(without.field) }, hint: without.hint }) : 0,
   ]);
   // A cached count must not contradict the rows.
-  const count = Math.max(counted - leftOut, data.length > 0 ? skip + data.length : 0);
+  const count = Math.max(counted - excepted - leftOut, data.length > 0 ? skip + data.length : 0);
   return { data, pagination: paginationOf({ count, page, perPage }, data.length) };
 };
 

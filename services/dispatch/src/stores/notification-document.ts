@@ -6,7 +6,7 @@ import {
   type NotificationContent,
   type NotificationFilter,
   type NotificationId,
-  type NotificationStatus,
+  NotificationStatus,
   type OutboxEvent,
   type PageOf,
   type PersonalTexts,
@@ -16,7 +16,16 @@ import {
   targetsOfSend,
   userKey,
 } from "@herald/contracts";
-import { type Counts, findPage, having, type IndexSpec, indexNames, mapPage, outboxIndex } from "@herald/mongo";
+import {
+  type Counts,
+  findPage,
+  having,
+  type IndexSpec,
+  indexName,
+  indexNames,
+  mapPage,
+  outboxIndex,
+} from "@herald/mongo";
 import { kindTag, labelFilterTag, personKeysOf, pushTypeTag, toTags, userKeysOf } from "@herald/rules";
 import type { Collection, Db, Filter } from "mongodb";
 import type { Failures, FinalStatus, Tally } from "../domain/notification-counts.ts";
@@ -208,9 +217,12 @@ export const newDocument = (
   };
 };
 
+/** Most notifications are completed: the index of statuses leaves them out, and the list of all finds them. */
+const notCompleted = { status: { $in: NotificationStatus.exclude(["completed"]).options } };
+
 const indexes = {
   list: { fields: { projectId: 1, _id: 1 }, purpose: "list" },
-  status: { fields: { projectId: 1, status: 1, _id: 1 }, purpose: "list" },
+  status: { fields: { projectId: 1, status: 1, _id: 1 }, purpose: "status", partial: notCompleted },
   /** Notifications of a kind or with a label. */
   tags: { fields: { projectId: 1, tags: 1, _id: 1 }, purpose: "list", partial: having("tags") },
   next: { fields: { nextAt: 1 }, purpose: "next", partial: having("nextAt") },
@@ -229,6 +241,9 @@ const indexes = {
 } as const satisfies Record<string, IndexSpec>;
 
 export const notificationIndexes: readonly IndexSpec[] = [...Object.values(indexes), outboxIndex];
+
+/** An index of all statuses. */
+export const retiredNotificationIndexes = [indexName({ ...indexes.status, purpose: "list" })];
 
 /** Names of the indexes, for `hint`. */
 export const notificationHints = indexNames(indexes);
@@ -259,9 +274,13 @@ export const listNotifications =
       ...(tags.length > 0 && { tags: { $exists: true, $all: tags } }),
     } as Filter<NotificationDocument>;
     const byTag = tags.length > 0 ? notificationHints.tags : undefined;
-    const byStatus = status === undefined ? undefined : notificationHints.status;
+    const byStatus = status === undefined || status === "completed" ? undefined : notificationHints.status;
     const hint = userId === undefined ? (byTag ?? byStatus ?? notificationHints.list) : notificationHints.users;
     const without = { field: "own", hint: notificationHints.own };
-    const options = { filter, without, hint, firstId: firstNotificationId, request, counts, projection: shownOnly };
-    return mapPage(await findPage(notifications, options), toShown);
+    const allBut =
+      status === "completed" && hint === notificationHints.list
+        ? { filter: { projectId }, except: notCompleted, hint: notificationHints.status }
+        : undefined;
+    const options = { filter, without, allBut, hint, firstId: firstNotificationId, request, counts };
+    return mapPage(await findPage(notifications, { ...options, projection: shownOnly }), toShown);
   };

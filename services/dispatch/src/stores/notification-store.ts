@@ -31,6 +31,7 @@ import {
   notificationHints,
   notificationIndexes,
   type OutboxCarrier,
+  retiredNotificationIndexes,
   type ShownNotification,
   type Stop,
   shownOnly,
@@ -136,7 +137,7 @@ export const createNotificationStore = (db: Db) => {
   };
 
   return guardStore({
-    ensureIndexes: () => ensureIndexes(notifications, notificationIndexes),
+    ensureIndexes: () => ensureIndexes(notifications, notificationIndexes, retiredNotificationIndexes),
     get,
     getShown,
     getState,
