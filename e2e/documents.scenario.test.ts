@@ -183,12 +183,12 @@ test("the page on kinds works as written: what a person switched off is skipped,
   await eventually(async () => expect(await skipsOf({ kind: "offers" })).toEqual({ muted: 1 }));
   const tried = { title: "Hello", kind: "offers", targets: ["user:u-17"], dry_run: true };
   const { body } = await call("POST /notifications", { body: { notification: tried } });
-  expect(body.data).toMatchObject({ skips: { muted: 1 }, not_judged: ["frequency-cap"] });
+  expect(body.data).toMatchObject({ skips: { muted: 1 }, evaluated_later: ["frequency-cap"] });
   const night = new Date(Date.now() + 86_400_000).toISOString().replace(/T.*/, "T23:00:00Z");
   const nightly = await call("POST /notifications", {
     body: { notification: { ...tried, kind: "tips", send_at: night } },
   });
-  expect(nightly.body.data).toMatchObject({ skips: {}, not_judged: [] });
+  expect(nightly.body.data).toMatchObject({ skips: {}, evaluated_later: [] });
   expect(nightly.body.data.delayed).toEqual([
     { until: expect.stringMatching(/T08:00:00\.000Z$/), reason: "quiet-hours", devices: 1 },
   ]);

@@ -112,7 +112,7 @@ export function testLocalTime(own: () => OwnSystem): void {
       past: "skip" as const,
     };
     const dry = await project.call("POST /notifications", { body: { notification: { ...content, dry_run: true } } });
-    expect(dry.body.data).toMatchObject({ skips: { "past-local-time": 1 }, delayed: [], not_judged: [] });
+    expect(dry.body.data).toMatchObject({ skips: { "past-local-time": 1 }, delayed: [], evaluated_later: [] });
     const { id } = await project.send(content);
     clock.set(new Date(at(9).getTime() + minute));
     const final = await project.final(id);

@@ -837,8 +837,8 @@ export type DryRun = {
   skips?: Record<string, number>;
   /** Of these devices, those that quiet hours would delay at the time of the send; absent as `skips` */
   delayed?: PlannedDelay[];
-  /** Rules that apply to the send and are judged only when it is sent; absent as `skips` */
-  not_judged?: Open<"frequency-cap">[];
+  /** Rules that apply to the send and are evaluated only when it is sent; absent as `skips` */
+  evaluated_later?: Open<"frequency-cap">[];
   /** One payload for each platform that has devices, with placeholders for device and open token; for a device with all capabilities. `drawn`: the message for Android apps that draw it themselves, present with receipts or buttons */
   rendered: {
     ios?: unknown;

@@ -117,7 +117,7 @@ export const deliveryReasons = {
   unregistered:
     "The provider reported that the push token is no longer valid. Herald deactivated the device; of a send with `push_type` it removed that token alone.",
   "unregistered-kept":
-    "The provider reported that the push token is not valid. Herald kept the device because it has registered again, or because too many devices of this notification got the same verdict.",
+    "The provider reported that the push token is not valid. Herald kept the device because it has registered again, or because too many devices of this notification got the same answer.",
   "payload-too-large": "The rendered payload is larger than the provider accepts.",
   "payload-invalid":
     "The provider refused the payload. Check `data` and the override of the platform, and the fields that the provider names.",

@@ -124,7 +124,7 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
 };
 
 const dryRunWords = (
-  { devices, unmatched, skips = {}, delayed = [], not_judged: later = [], schedule, rendered, sizes }: DryRun,
+  { devices, unmatched, skips = {}, delayed = [], evaluated_later: later = [], schedule, rendered, sizes }: DryRun,
   { terminal }: Context,
 ): string =>
   [
@@ -134,7 +134,7 @@ const dryRunWords = (
         ...titled(devices, "ios", "android", "web"),
         ["unmatched", unmatched.length > 0 ? unmatched : undefined],
         ["skipped", reasons(skips)],
-        ["judged later", later.length > 0 ? later : undefined],
+        ["evaluated later", later.length > 0 ? later : undefined],
       ],
       terminal,
     ),

@@ -42,12 +42,12 @@ const byText = z.record(z.string(), z.number().int());
 export const CountAudience = defineRequest(
   "registry.audience.count",
   /** `byZone`: also by time zone. */
-  { ...project, ...audience, byZone: z.boolean().optional(), judge: CountedRules.optional() },
+  { ...project, ...audience, byZone: z.boolean().optional(), countedRules: CountedRules.optional() },
   z.object({
     devices: platformCounts,
     unmatched: z.array(z.string()),
     zones: byText.optional(),
-    /** With `judge`: those of `devices` that would get nothing, by reason, and those that would get it later, by the time. */
+    /** With `countedRules`: those of `devices` that would get nothing, by reason, and those that would get it later, by the time. */
     skips: byText.optional(),
     delayed: byText.optional(),
   }),

@@ -85,7 +85,7 @@ export const dryRun = async ({ sendRequest, openTokens, projects }: DryRunDeps, 
       ...audienceOfContent({ ...content, targets: some }),
       ...(local && { byZone: true }),
       ...(rules && { rules: askedRulesOf(rules) }),
-      ...(countedRules && { judge: countedRules }),
+      ...(countedRules && { countedRules }),
     };
     const counted = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
     for (const platform of platforms) devices[platform] += counted.devices[platform];
@@ -103,7 +103,7 @@ export const dryRun = async ({ sendRequest, openTokens, projects }: DryRunDeps, 
     devices: { total: devices.ios + devices.android + devices.web, ...devices },
     unmatched,
     ...(local && { schedule: scheduleOfZones(local, zones) }),
-    ...(countedRules && { skips, delayed: delaysOf(delayed), not_judged: rules?.cap ? ["frequency-cap"] : [] }),
+    ...(countedRules && { skips, delayed: delaysOf(delayed), evaluated_later: rules?.cap ? ["frequency-cap"] : [] }),
     rendered,
     sizes: Object.fromEntries(Object.entries(weights).filter(([name]) => name in rendered)),
   };

@@ -22,7 +22,7 @@ export const providerNames: Readonly<Record<Provider, string>> = {
   webpush: "the push service",
 };
 
-const kept = "or because too many devices of this notification got the same verdict";
+const kept = "or because too many devices of this notification got the same answer";
 
 /** Reasons whose general sentence, in `deliveryReasons`, names cases that are known not to be this attempt's. */
 const sentenceOfReason = (

@@ -79,7 +79,7 @@ const cases: readonly (readonly [name: string, of: Of, attempts: readonly Told[]
     "a dead token of a push type that stays",
     voip,
     [{ attempt: 1, outcome: "failed", reason: "unregistered-kept", provider_reason: "Unregistered" }],
-    `Sent at ${at} to APNs: Unregistered. The provider reported that the push token is not valid. Herald kept it because the app has sent it again, or because too many devices of this notification got the same verdict.`,
+    `Sent at ${at} to APNs: Unregistered. The provider reported that the push token is not valid. Herald kept it because the app has sent it again, or because too many devices of this notification got the same answer.`,
   ],
   [
     "a token that is none",

@@ -34,7 +34,7 @@ import {
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async (
   { audience }: Pick<Deps, "audience">,
-  { projectId, byZone, judge: countedRules, ...wanted }: z.infer<typeof CountAudience.request>,
+  { projectId, byZone, countedRules, ...wanted }: z.infer<typeof CountAudience.request>,
   signal: AbortSignal,
 ) => {
   const query = await audienceQuery(projectId, {

@@ -90,9 +90,9 @@ export const Audience = ({ dryRun, rendered, error, problems, hasRecipients, isF
                 {exactTime(data.schedule[0]?.at)}
               </Text>
             )}
-            {data.not_judged && data.not_judged.length > 0 && (
+            {data.evaluated_later && data.evaluated_later.length > 0 && (
               <Text c="dimmed" mt={8}>
-                The kind’s cap is judged when it is sent: fewer may get it.
+                The kind’s cap is evaluated when it is sent: fewer may get it.
               </Text>
             )}
             {data.unmatched.length > 0 && (

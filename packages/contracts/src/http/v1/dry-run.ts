@@ -41,11 +41,11 @@ export const DryRun = named(
     delayed: z.array(PlannedDelay).optional().meta({
       description: "Of these devices, those that quiet hours would delay at the time of the send; absent as `skips`",
     }),
-    not_judged: z
+    evaluated_later: z
       .array(z.enum(["frequency-cap"]))
       .optional()
       .meta({
-        description: "Rules that apply to the send and are judged only when it is sent; absent as `skips`",
+        description: "Rules that apply to the send and are evaluated only when it is sent; absent as `skips`",
         examples: [["frequency-cap"]],
       }),
     rendered: eachSample(z.unknown()).meta({
