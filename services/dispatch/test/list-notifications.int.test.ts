@@ -75,6 +75,13 @@ describe("a status lists the notifications that are shown with it", () => {
   });
 });
 
+test("the index of statuses has all but the completed ones", async () => {
+  const { client, name } = dispatch.database;
+  const stored = await client.db(name).collection("notifications").find({ projectId }).toArray();
+  expect(stored).toHaveLength(mine.length);
+  expect(stored.filter(({ byStatus, status }) => (byStatus === true) === (status === "completed"))).toEqual([]);
+});
+
 test("a time range and a user combine with a status", async () => {
   const [first] = await list();
   if (!first) throw new Error("there are some");

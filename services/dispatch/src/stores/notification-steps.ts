@@ -148,6 +148,10 @@ export const abandoned = (now: Date): [Transition, Transition] => {
   ];
 };
 
+/** Takes a completed notification out of the index of statuses. */
+const unlisted = ({ status }: ReturnType<typeof ended>): Record<string, ""> =>
+  status === "completed" ? { byStatus: "" } : {};
+
 /** The final counts, and the time of the end. */
 export type Counted = { readonly tally: Tally; readonly failures: Failures; readonly now: Date };
 
@@ -161,7 +165,7 @@ export const toEnd = (known: NotificationState, { tally, failures, now }: Counte
       // In the same step it may have come to its next wave.
       ...(known.waves && { "waves.n": known.waves.n }),
     },
-    update: { $set: { ...state, ...(stop && { stop }) }, $unset: { step: "", nextAt: "" } },
+    update: { $set: { ...state, ...(stop && { stop }) }, $unset: { step: "", nextAt: "", ...unlisted(state) } },
   };
   return { state, transition };
 };
@@ -169,5 +173,5 @@ export const toEnd = (known: NotificationState, { tally, failures, now }: Counte
 /** `sending` → the end, by the process that sends it. `set` and `unset`: what changes in its rows. */
 export const toEndOfSmall = (state: ReturnType<typeof ended>, set: object, unset: object): Transition => ({
   filter: { "claim.open": true, stop: absent },
-  update: { $set: { ...state, ...set }, $unset: { step: "", nextAt: "", claim: "", ...unset } },
+  update: { $set: { ...state, ...set }, $unset: { step: "", nextAt: "", claim: "", ...unlisted(state), ...unset } },
 });

@@ -112,6 +112,8 @@ test("a send that ends at once stays one document", async () => {
     { device_id: two.id, status: "pending" },
   ]);
   expect(await all.trace(projectId, id, two.id)).toMatchObject({ delivery: { status: "pending" } });
+  const stored = () => notificationCollection(db).findOne({ _id: id, projectId });
+  expect(await stored()).toMatchObject({ status: "sending", byStatus: true });
   expect(
     await endOne(
       all.sends,
@@ -124,6 +126,7 @@ test("a send that ends at once stays one document", async () => {
     events: [{ event: "DeliveryAcceptedV1" }],
     stored: [],
   });
+  expect(await stored()).not.toHaveProperty("byStatus");
   expect(await rowsStored(id)).toBe(0);
   expect((await all.notifications.get(projectId, id))?.end).toMatchObject({ tally: { accepted: 2 } });
   expect((await all.list({ projectId, notificationId: id, status: "accepted" }, page)).data).toMatchObject([
