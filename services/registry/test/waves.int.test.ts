@@ -121,7 +121,12 @@ test("a count reads clocks as a send does: first the time that has passed, then 
   const at = "2030-01-15T03:00:00.000Z";
   const usual = { hours, ownHours: false, zone: "UTC", at, expiresAt: "2030-01-15T05:30:00.001Z" };
   const ask = async (change: Partial<CountedRules>, limits = {}) => {
-    const request = { projectId, targets: ["all"], rules: { hours: true as const }, countedRules: { ...usual, ...change } };
+    const request = {
+      projectId,
+      targets: ["all"],
+      rules: { hours: true as const },
+      countedRules: { ...usual, ...change },
+    };
     const { skips, delayed } = await t.registry.ask(CountAudience, { ...request, ...limits });
     return { skips, delayed };
   };
