@@ -1,10 +1,10 @@
 import { withTimeout } from "@herald/kit";
 import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
-import { type Handler, streamOf } from "./define-handler.ts";
+import { type Handler, type Parsed, parseEvents, streamOf } from "./define-handler.ts";
 import { acquirePermit, createLimiter, wakeBlocked } from "./permit.ts";
 import { processBatch, type Task } from "./process-batch.ts";
 import { pull } from "./pull.ts";
-import { createProgress, type Received } from "./received-message.ts";
+import { createProgress, eventsOf, type Received } from "./received-message.ts";
 import { createSettledEvents, splitEvents } from "./split-events.ts";
 import { removeNotes, suspectFromDelivery } from "./suspects.ts";
 
@@ -51,18 +51,21 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
   const { durable, batch, concurrency } = handler;
   const tasks = new Map<string, Task>();
   const unstarted: Task[] = [];
+  /** How many messages and events these are for a handler. */
+  let unstartedSize = 0;
   const settledEvents = createSettledEvents();
   const running = new Set<Promise<void>>();
-  const load = { active: 0, activeBytes: 0, blockedBytes: 0 };
+  const load = { active: 0, activeBytes: 0, blocked: 0, blockedBytes: 0 };
   const capacity = concurrency * batch.size + Math.max(batch.size, Math.min(maxPrefetched, concurrency));
   let queued = false;
   let batchTimer: NodeJS.Timeout | undefined;
 
   const count = (task: Task, sign: 1 | -1) => {
     if (task.blocked) {
+      load.blocked += sign;
       load.blockedBytes += sign * task.received.bytes;
     } else {
-      load.active += sign;
+      load.active += sign * task.data.length;
       load.activeBytes += sign * task.received.bytes;
     }
   };
@@ -84,11 +87,16 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
   };
 
   const receive = (message: Received) => {
-    for (const received of splitEvents(message, settledEvents)) receiveOne(received);
+    const events = tasks.has(message.key) ? undefined : eventsOf(message);
+    // All events are one task, unless one of them may fail: then each is a task of its own.
+    const isOne = events !== undefined && message.deliveryCount === 1 && events.length <= batch.size;
+    const data = isOne ? parseEvents(handler, message, events) : undefined;
+    if (events === undefined || data !== undefined) enqueue(message, events, data);
+    else for (const event of splitEvents(message, events, settledEvents)) enqueue(event);
     start();
   };
 
-  const receiveOne = (received: Received) => {
+  const enqueue = (received: Received, events?: Task["events"], data?: Task["data"]) => {
     const known = tasks.get(received.key);
     if (known !== undefined) {
       // The broker redelivered a message that is still being handled here: settle the newer delivery.
@@ -99,18 +107,38 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
       received.nak(returnDelayMs * (1 + Math.random()));
       return;
     }
+    const task = addTask(received, events, data);
+    unstarted.push(task);
+    unstartedSize += task.data.length;
+  };
+
+  const addTask = (received: Received, events?: Task["events"], data?: Task["data"]): Task => {
+    const parsed: Parsed = data === undefined ? handler.parserOf(received)(received.json()) : { ok: true, data };
     const receivedAt = performance.now();
     const task: Task = {
       received,
       receivedAt,
       signalledAt: receivedAt,
-      parsed: handler.parse(received),
+      data: data ?? [parsed.ok ? parsed.data : undefined],
+      events,
+      malformed: parsed.ok ? undefined : parsed.detail,
       settled: false,
       blocked: false,
     };
     tasks.set(received.key, task);
     count(task, 1);
-    unstarted.push(task);
+    return task;
+  };
+
+  /** Replaces joined messages by their events, of which one failed. */
+  const split = (batchTasks: Task[]) => {
+    const parts = batchTasks.flatMap((task) => {
+      if (task.events === undefined || task.settled) return [task];
+      removeTask(task);
+      return splitEvents(task.received, task.events, settledEvents).map((event) => addTask(event));
+    });
+    // In place, because the permit has the same array.
+    batchTasks.splice(0, batchTasks.length, ...parts);
   };
 
   const start = () => {
@@ -135,7 +163,7 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
     const [first] = unstarted;
     if (first === undefined) return false;
     const waited = performance.now() - first.receivedAt;
-    if (unstarted.length >= batch.size || waited >= batch.waitMs || runsAlone(first)) return true;
+    if (unstartedSize >= batch.size || waited >= batch.waitMs || runsAlone(first)) return true;
     batchTimer ??= setTimeout(
       () => {
         batchTimer = undefined;
@@ -147,17 +175,27 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
   };
 
   const runsAlone = (task: Task) =>
-    batch.size === 1 || !task.parsed.ok || task.received.deliveryCount >= suspectFromDelivery;
+    batch.size === 1 || task.malformed !== undefined || task.received.deliveryCount >= suspectFromDelivery;
 
   /** Takes the next messages: valid ones, one that must run alone, or malformed ones. */
   const nextBatch = (): Task[] => {
-    const good = unstarted.findIndex(({ parsed }) => parsed.ok);
-    if (good !== 0) return unstarted.splice(0, good < 0 ? batch.size : Math.min(good, batch.size));
-    const alone = unstarted.findIndex(runsAlone);
-    return unstarted.splice(0, alone === 0 ? 1 : alone > 0 ? Math.min(alone, batch.size) : batch.size);
+    const good = unstarted.findIndex(({ malformed }) => malformed === undefined);
+    if (good !== 0) return take(good < 0 ? batch.size : Math.min(good, batch.size));
+    let size = 0;
+    const end = unstarted.findIndex((task) => {
+      size += task.data.length;
+      return runsAlone(task) || size > batch.size;
+    });
+    return take(end < 0 ? unstarted.length : Math.max(end, 1));
   };
 
-  const startBatch = (batchTasks: readonly Task[]) => {
+  const take = (count: number): Task[] => {
+    const taken = unstarted.splice(0, count);
+    for (const { data } of taken) unstartedSize -= data.length;
+    return taken;
+  };
+
+  const startBatch = (batchTasks: Task[]) => {
     const run = work(batchTasks).finally(() => {
       running.delete(run);
       pulling.ask();
@@ -166,18 +204,21 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
     running.add(run);
   };
 
-  const work = async (batchTasks: readonly Task[]) => {
+  const work = async (batchTasks: Task[]) => {
     const permit = acquirePermit(limiter, batchTasks);
     const alone = (task: Task) => processBatch({ connection, handler, tasks: [task], permit });
     try {
-      if (!batchTasks.every(({ parsed }) => parsed.ok)) {
+      if (batchTasks.some(({ malformed }) => malformed !== undefined)) {
         // Malformed messages reach no handler. Dead-lettering them concurrently delays valid ones less.
         await Promise.all(batchTasks.map(alone));
         return;
       }
       const settlement = await processBatch({ connection, handler, tasks: batchTasks, permit });
       if (settlement.kind === "acked" && permit.holds() > 0) wakeBlocked(limiter);
-      if (settlement.kind === "split") for (const task of batchTasks) await alone(task);
+      if (settlement.kind === "split") {
+        split(batchTasks);
+        for (const task of batchTasks) await alone(task);
+      }
     } catch (err) {
       connection.log.error({ err, durable }, "could not settle a message");
     } finally {
@@ -186,7 +227,7 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
     }
   };
 
-  const inMemory = { durable, inFlight: () => tasks.size, waiting: () => tasks.size - load.active };
+  const inMemory = { durable, inFlight: () => tasks.size, waiting: () => load.blocked };
   telemetry.consumers.add(inMemory);
   const progress = createProgress(connection, tasks);
   const pulling = pull(connection, {
@@ -215,7 +256,7 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
       clearTimeout(batchTimer);
       for (const end of limiter.sleepers) end(false);
       await pulling.stop();
-      returnMessages(unstarted.splice(0));
+      returnMessages(take(unstarted.length));
       const ended = Promise.all(running);
       const firstMs = Math.min(deadlineMs, disconnectedStopMs);
       const atOnce = await withTimeout(firstMs, ended);

@@ -1,8 +1,9 @@
-import { type DurableName, durables, headerNames, type MessageContract } from "@herald/contracts";
+import { type BatchedEvent, type DurableName, durables, headerNames, type MessageContract } from "@herald/contracts";
 import { describeIssues } from "@herald/kit";
 import type { z } from "zod";
-import { brokerHeaders, messageIdOf } from "./message-format.ts";
-import type { Received } from "./received-message.ts";
+import { brokerHeaders, type MessageHeaders, messageIdOf } from "./message-format.ts";
+import type { Permit, Task } from "./process-batch.ts";
+import { headersOfEvent, type Received } from "./received-message.ts";
 
 /** One message as a handler sees it, free of broker details. */
 export type MessageDelivery<Data> = {
@@ -37,14 +38,80 @@ export type MessageDelivery<Data> = {
 /** A part of a message. `key`: unique in the message. `subject`: of a message of its own, to which a replay publishes it. */
 export type MessagePart = { readonly key: string; readonly subject: string; readonly data: unknown };
 
+/** What the deliveries of a message share. */
+type Shared = Pick<MessageDelivery<unknown>, "bytes" | "publishedAt"> & {
+  readonly handler: Handler;
+  readonly received: Received;
+  readonly permit: Permit;
+  readonly deadLetter: MessageDelivery<unknown>["deadLetter"];
+};
+
+/** A message, or one event of a joined message. Handlers may copy its fields; the rest is rarely read and costs more. */
+export class Delivery implements MessageDelivery<unknown> {
+  readonly data: unknown;
+  readonly subject: string;
+  readonly bytes: number;
+  readonly deliveryCount: number;
+  readonly publishedAt: Date;
+  readonly sequence: number;
+  readonly signal: AbortSignal;
+  readonly #shared: Shared;
+  readonly #event: BatchedEvent | undefined;
+  #headers: MessageHeaders | undefined;
+
+  constructor(shared: Shared, data: unknown, event: BatchedEvent | undefined) {
+    const { received } = shared;
+    this.data = data;
+    this.subject = received.subject;
+    this.bytes = shared.bytes;
+    this.deliveryCount = received.deliveryCount;
+    this.publishedAt = shared.publishedAt;
+    this.sequence = received.sequence;
+    this.signal = shared.permit.signal;
+    this.#shared = shared;
+    this.#event = event;
+  }
+
+  get id(): string {
+    const { handler, received } = this.#shared;
+    return handler.idOf({ headers: this.headers, stream: received.stream, sequence: received.sequence });
+  }
+  /** Reading one header parses all of them. */
+  get headers(): MessageHeaders | undefined {
+    this.#headers ??= this.#event === undefined ? this.#shared.received.headers : headersOfEvent(this.#event);
+    return this.#headers;
+  }
+  get header(): MessageDelivery<unknown>["header"] {
+    return (name) => this.headers?.get(name) || undefined;
+  }
+  get hold(): MessageDelivery<unknown>["hold"] {
+    return this.#shared.permit.hold;
+  }
+  get deadLetter(): MessageDelivery<unknown>["deadLetter"] {
+    return this.#shared.deadLetter;
+  }
+}
+
+/** `deadLetter`: for the message. */
+export const deliveriesOf = (
+  handler: Handler,
+  { received, data, events }: Task,
+  { permit, deadLetter }: Pick<Shared, "permit" | "deadLetter">,
+): Delivery[] => {
+  const bytes = Math.ceil(received.bytes / data.length);
+  const shared = { handler, received, permit, deadLetter, bytes, publishedAt: received.publishedAt };
+  return data.map((one, index) => new Delivery(shared, one, events?.[index]));
+};
+
 /** A durable and its handler. Made by {@link defineHandler} and {@link defineBatchHandler}, run by `consume`. */
 export type Handler = {
   readonly durable: DurableName;
   /** The subject pattern, used as the name of spans and metrics. */
   readonly pattern: string;
-  readonly parse: (received: Received) => Parsed;
+  /** Parses the data of a message, or of each event of a joined message; undefined when it is not JSON. */
+  readonly parserOf: (received: Received) => (data: unknown) => Parsed;
   /** The id of the fact. */
-  readonly idOf: (received: Received) => string;
+  readonly idOf: (fact: Pick<Received, "headers" | "stream" | "sequence">) => string;
   /** How many batches run at a time. */
   readonly concurrency: number;
   /** The largest batch, and how long its first message waits for others. */
@@ -84,10 +151,10 @@ export const defineHandler = <Schema extends z.ZodType>(
   definition: Single<z.output<Schema>> & { readonly message: MessageContract<Schema> },
 ): Handler => ({ ...ofContract(definition.message), ...oneByOne(definition) });
 
-const ofContract = (message: MessageContract): Pick<Handler, "pattern" | "parse" | "idOf"> => ({
+const ofContract = (message: MessageContract): Pick<Handler, "pattern" | "parserOf" | "idOf"> => ({
   pattern: message.pattern,
-  parse: (received) => parseBody(message, received),
-  idOf: (received) => factId(received, messageIdOf(message, "")),
+  parserOf: () => (data) => parseBody(message, data),
+  idOf: (fact) => factId(fact, messageIdOf(message, "")),
 });
 
 /**
@@ -109,12 +176,14 @@ export const defineBatchHandler = <Schema extends z.ZodType>(definition: {
 }): Handler => ({
   ...ofContract(definition.message),
   durable: definition.durable,
-  parse: (received) => {
-    const parsed = parseBody(definition.message, received);
-    const contract = parsed.ok ? definition.contractOf?.(received.subject) : undefined;
-    if (!parsed.ok || contract === undefined || contract.isPlain?.(parsed.data)) return parsed;
-    const { error } = contract.schema.safeParse(parsed.data);
-    return error ? malformed(error) : parsed;
+  parserOf: ({ subject }) => {
+    const contract = definition.contractOf?.(subject);
+    return (body) => {
+      const parsed = parseBody(definition.message, body);
+      if (!parsed.ok || contract === undefined || contract.isPlain?.(parsed.data)) return parsed;
+      const { error } = contract.schema.safeParse(parsed.data);
+      return error ? malformed(error) : parsed;
+    };
   },
   concurrency: definition.concurrency ?? 1,
   batch: { size: definition.size, waitMs: definition.waitMs },
@@ -142,19 +211,18 @@ export type DeadMessage = {
 export const defineDeadLetterHandler = (definition: Single<DeadMessage>): Handler => ({
   ...oneByOne(definition),
   pattern: "push.dlq.v1.:durable",
-  parse: (received) => ({ ok: true, data: deadLetterOf(received) }),
-  idOf: (received) => factId(received, ""),
+  parserOf: (received) => (body) => ({ ok: true, data: deadLetterOf(received, body) }),
+  idOf: (fact) => factId(fact, ""),
 });
 
 /** `ce-id`, else the id of its publish (its Nats-Msg-Id without the contract's name), else stream and sequence. */
-const factId = ({ headers, stream, sequence }: Received, prefix: string): string => {
+const factId = ({ headers, stream, sequence }: Parameters<Handler["idOf"]>[0], prefix: string): string => {
   const messageId = headers?.get(brokerHeaders.messageId) ?? "";
   const id = messageId.startsWith(prefix) ? messageId.slice(prefix.length) : messageId;
   return headers?.get(headerNames.ceId) || id || `${stream}/${sequence}`;
 };
 
-const deadLetterOf = (received: Received): DeadMessage => {
-  const { subject, headers } = received;
+const deadLetterOf = ({ subject, headers }: Received, body: unknown): DeadMessage => {
   const publishedAt = new Date(headers?.get(headerNames.deadPublishedAt) ?? "");
   const sequence = Number(headers?.get(headerNames.deadSequence) || Number.NaN);
   const known = !Number.isNaN(publishedAt.getTime()) && Number.isSafeInteger(sequence);
@@ -163,17 +231,32 @@ const deadLetterOf = (received: Received): DeadMessage => {
     subject: headers?.get(headerNames.deadSubject) ?? "",
     reason: headers?.get(headerNames.deadReason) ?? "",
     detail: headers?.get(headerNames.deadDetail) ?? "",
-    body: received.json(),
+    body,
     ...(known ? { message: { publishedAt, sequence } } : {}),
   };
 };
 
-const parseBody = ({ schema, isPlain }: MessageContract, received: Received): Parsed => {
-  const data = received.json();
+const parseBody = ({ schema, isPlain }: MessageContract, data: unknown): Parsed => {
   if (data === undefined) return { ok: false, detail: "the body is not JSON" };
   if (isPlain?.(data)) return { ok: true, data };
   const parsed = schema.safeParse(data);
   return parsed.success ? { ok: true, data: parsed.data } : malformed(parsed.error);
+};
+
+/** The data of all events of a joined message; undefined if one does not match the contract, or if there is none. */
+export const parseEvents = (
+  handler: Handler,
+  message: Received,
+  events: readonly BatchedEvent[],
+): readonly unknown[] | undefined => {
+  const parse = handler.parserOf(message);
+  const all: unknown[] = [];
+  for (const { data } of events) {
+    const parsed = parse(data);
+    if (!parsed.ok) return undefined;
+    all.push(parsed.data);
+  }
+  return all.length > 0 ? all : undefined;
 };
 
 const malformed = (error: z.ZodError): Parsed => ({ ok: false, detail: describeIssues(error).join("; ") });

@@ -2,7 +2,7 @@ import { type EventMessage, eventSubject, eventTypeOf, headerNames, type Project
 import { type Bus, connectionOf } from "./connect.ts";
 import { readJson, timeOf } from "./message-format.ts";
 import { directRead, type Stored, streamState } from "./read-stream.ts";
-import { eventsOfBatch } from "./split-events.ts";
+import { eventsOf } from "./received-message.ts";
 
 const stream = "PUSH_EVENTS";
 
@@ -33,7 +33,7 @@ const toEvents = (stored: Stored, type: string): readonly (EventMessage | undefi
           data: data as EventMessage["data"],
         };
   return (
-    eventsOfBatch(stored)?.map(({ id, time, data }) => toEvent(id, time, data)) ?? [
+    eventsOf(stored)?.map(({ id, time, data }) => toEvent(id, time, data)) ?? [
       toEvent(headers.get(headerNames.ceId), headers.get(headerNames.ceTime), readJson(body)),
     ]
   );

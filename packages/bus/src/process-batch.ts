@@ -1,10 +1,25 @@
-import { cutText, deliveryGuard, type ErrorCode, errors, headerNames, ProjectId } from "@herald/contracts";
+import {
+  type BatchedEvent,
+  cutText,
+  deliveryGuard,
+  type ErrorCode,
+  errors,
+  headerNames,
+  ProjectId,
+} from "@herald/contracts";
 import { failSpan, HeraldError, isUnavailable, retryWhileUnavailable, withRequestId } from "@herald/kit";
 import { InvalidArgumentError } from "@nats-io/transport-node";
 import type { Span } from "@opentelemetry/api";
 import { codeOf } from "./bus-error.ts";
 import { type BusConnection, whenConnected } from "./connect.ts";
-import { type Handler, type MessageDelivery, type MessagePart, type Parsed, streamOf } from "./define-handler.ts";
+import {
+  type Delivery,
+  deliveriesOf,
+  type Handler,
+  type MessageDelivery,
+  type MessagePart,
+  streamOf,
+} from "./define-handler.ts";
 import { brokerHeaders, keptPrefix, outgoingHeaders, withRemoteSpan } from "./message-format.ts";
 import { serviceOf } from "./permissions/index.ts";
 import type { Received } from "./received-message.ts";
@@ -18,17 +33,23 @@ export type Task = {
   readonly receivedAt: number;
   /** When the ack wait last started (`performance.now()`): at the delivery or at the last progress signal. */
   signalledAt: number;
-  readonly parsed: Parsed;
+  /** What its body says; of a joined message, what each of its events says. */
+  readonly data: readonly unknown[];
+  /** The events of a joined message that is handled as a whole. */
+  readonly events?: readonly BatchedEvent[] | undefined;
+  /** Why it reaches no handler: it is not JSON, or does not match the contract. */
+  readonly malformed?: string | undefined;
   settled: boolean;
   blocked: boolean;
 };
 
-/** The messages of one handler call: one message, or several valid ones. */
+/** The messages of one handler call: one message, or several valid ones. A joined message is several. */
 type DeliveryBatch = {
   readonly connection: BusConnection;
   readonly handler: Handler;
   readonly tasks: readonly Task[];
   readonly permit: Permit;
+  readonly deliveries: readonly Delivery[];
 };
 
 /** Permission for a batch to run, limited by the concurrency. The batch releases it while it waits for an unavailable dependency. */
@@ -55,15 +76,18 @@ type Settlement =
     }
   /** Retried later: nak with a delay. */
   | { readonly kind: "retried"; readonly delayMs: number; readonly error: unknown }
-  /** The batch failed: each of its messages is handled alone. */
+  /** The batch failed: each of its messages, and each event of a joined message, is handled alone. */
   | { readonly kind: "split" };
 
 /** Handles a batch and settles its messages in a consumer span. A single message also runs under the id of the request that caused it. */
-export const processBatch = (batch: DeliveryBatch): Promise<Settlement> => {
-  const { handler, tasks } = batch;
-  const messages = tasks.map(({ received }) => received);
-  return withRemoteSpan(`process ${handler.pattern}`, "consumer", messages, async (span) => {
-    const requestId = tasks.length === 1 ? tasks[0]?.received.headers?.get(headerNames.requestId) : undefined;
+export const processBatch = (given: Omit<DeliveryBatch, "deliveries">): Promise<Settlement> => {
+  const { handler, tasks, permit } = given;
+  const deliveries = tasks.flatMap((task) =>
+    deliveriesOf(handler, task, { permit, deadLetter: deadLetterOf(given, task.received) }),
+  );
+  const batch = { ...given, deliveries };
+  return withRemoteSpan(`process ${handler.pattern}`, "consumer", deliveries, async (span) => {
+    const requestId = deliveries.length === 1 ? deliveries[0]?.header(headerNames.requestId) : undefined;
     const settlement = await (requestId
       ? withRequestId(requestId, () => settleMessages(batch))
       : settleMessages(batch));
@@ -87,16 +111,14 @@ const settleMessages = async (batch: DeliveryBatch): Promise<Settlement> => {
 };
 
 /** Runs the handler and retries it while a dependency is unavailable. */
-const attempt = async ({ connection, handler, tasks, permit }: DeliveryBatch): Promise<Settlement> => {
-  const alone = tasks.length === 1 ? tasks[0] : undefined;
-  if (alone !== undefined && !alone.parsed.ok)
-    return { kind: "dead_lettered", reason: "schema", detail: alone.parsed.detail };
+const attempt = async ({ connection, handler, tasks, permit, deliveries }: DeliveryBatch): Promise<Settlement> => {
+  const alone = tasks.length === 1 && tasks[0]?.events === undefined ? tasks[0] : undefined;
+  if (alone?.malformed !== undefined) return { kind: "dead_lettered", reason: "schema", detail: alone.malformed };
   const deliveryCount = alone?.received.deliveryCount ?? 1;
   // A hundred deliveries did not settle the message: it may crash the process.
   if (deliveryCount > deliveryGuard)
     return { kind: "dead_lettered", reason: "exhausted", detail: "given up by the process each time" };
 
-  const deliveries = tasks.map((task) => deliveryOf({ connection, handler, permit }, task));
   const handle = () => handler.handle(deliveries);
   const isSuspect = alone !== undefined && deliveryCount >= suspectFromDelivery;
   try {
@@ -116,35 +138,19 @@ const attempt = async ({ connection, handler, tasks, permit }: DeliveryBatch): P
 const suspectKey = ({ durable }: Handler, { received }: Task): string =>
   `${serviceOf(durable)}.suspect.${durable}/${received.key}`;
 
-const deliveryOf = (
-  { connection, handler, permit }: Omit<DeliveryBatch, "tasks">,
-  { received, parsed }: Task,
-): MessageDelivery<unknown> => ({
-  data: parsed.ok ? parsed.data : undefined,
-  // Few handlers need it, and reading one header parses all of them.
-  get id() {
-    return handler.idOf(received);
-  },
-  subject: received.subject,
-  bytes: received.bytes,
-  deliveryCount: received.deliveryCount,
-  publishedAt: received.publishedAt,
-  sequence: received.sequence,
-  signal: permit.signal,
-  header: (name) => received.headers?.get(name) || undefined,
-  hold: permit.hold,
-  deadLetter: async (part, error) => {
+/** Copies a part of a message to the dead letters if its error says that it can never succeed. */
+const deadLetterOf =
+  (batch: Pick<DeliveryBatch, "connection" | "handler">, received: Received): MessageDelivery<unknown>["deadLetter"] =>
+  async (part, error) => {
     const settlement = settlementOf(error, received.deliveryCount);
     if (settlement.kind !== "dead_lettered") return false;
-    await publishDeadLetter({ connection, handler }, received, settlement, part);
+    await publishDeadLetter(batch, received, settlement, part);
+    const { durable } = batch.handler;
     const { reason, detail } = settlement;
-    connection.log.error(
-      { durable: handler.durable, subject: part.subject, reason, detail, err: error },
-      "part of a message dead-lettered",
-    );
+    const { subject } = part;
+    batch.connection.log.error({ durable, subject, reason, detail, err: error }, "part of a message dead-lettered");
     return true;
-  },
-});
+  };
 
 /** How a handler's error settles its message. While a dependency is unavailable, this process retries; when it stops, another one does. */
 export const settlementOf = (error: unknown, deliveryCount: number): Settlement => {
@@ -251,23 +257,23 @@ const settle = (task: Task, settlement: Settled): void => {
 };
 
 /** Writes one log line and one count for each settled message: ids and outcome, never content. */
-const log = ({ connection, handler, tasks, permit }: DeliveryBatch, settlement: Settled): void => {
+const log = ({ connection, handler, tasks, permit, deliveries }: DeliveryBatch, settlement: Settled): void => {
   const { durable } = handler;
-  connection.telemetry.settled.add(tasks.length, { durable, outcome: settlement.kind });
+  connection.telemetry.settled.add(deliveries.length, { durable, outcome: settlement.kind });
   // Record only the oldest message of a batch: all arrive within the batch wait, and recording each would cost more than handling it.
   const oldest = Math.min(...tasks.map(({ receivedAt }) => receivedAt));
   connection.telemetry.processDuration.record((performance.now() - oldest) / 1000, { durable });
   const level = levelOf(settlement);
   if (!connection.log.isLevelEnabled(level)) return;
-  for (const { received, receivedAt, parsed } of tasks)
+  for (const { id, data, deliveryCount } of deliveries)
     connection.log[level](
       {
         durable,
         outcome: settlement.kind,
-        ms: Math.round(performance.now() - receivedAt),
-        messageId: handler.idOf(received),
-        projectId: projectOf(parsed),
-        ...(received.deliveryCount > 1 ? { deliveries: received.deliveryCount } : {}),
+        ms: Math.round(performance.now() - oldest),
+        messageId: id,
+        projectId: projectOf(data),
+        ...(deliveryCount > 1 ? { deliveries: deliveryCount } : {}),
         ...(permit.holds() > 0 ? { holds: permit.holds() } : {}),
         ...(settlement.kind === "dead_lettered" ? { reason: settlement.reason, detail: settlement.detail } : {}),
         ...("error" in settlement && settlement.error !== undefined ? { err: settlement.error } : {}),
@@ -282,21 +288,21 @@ const levelOf = (settlement: Settled): "debug" | "warn" | "error" => {
   return errors[codeOf(settlement.error)].log === "error" ? "error" : "warn";
 };
 
-/** The project id of a message, for the log. Undefined when the field is not a valid id. */
-export const projectOf = (parsed: Parsed): string | undefined => {
-  if (!parsed.ok || typeof parsed.data !== "object" || parsed.data === null) return undefined;
-  const { projectId, project_id = projectId } = parsed.data as { projectId?: unknown; project_id?: unknown };
+/** The project id of a message's data, for the log. Undefined when the field is not a valid id. */
+export const projectOf = (data: unknown): string | undefined => {
+  if (typeof data !== "object" || data === null) return undefined;
+  const { projectId, project_id = projectId } = data as { projectId?: unknown; project_id?: unknown };
   return ProjectId.safeParse(project_id).data;
 };
 
-const describe = (span: Span, { handler, tasks, permit }: DeliveryBatch, settlement: Settlement): void => {
+const describe = (span: Span, { handler, permit, deliveries }: DeliveryBatch, settlement: Settlement): void => {
   span.setAttributes({
     "messaging.system": "nats",
     "messaging.operation.name": "process",
     "messaging.operation.type": "process",
     "messaging.destination.template": handler.pattern,
     "messaging.consumer.group.name": handler.durable,
-    "messaging.batch.message_count": tasks.length,
+    "messaging.batch.message_count": deliveries.length,
     "herald.outcome": settlement.kind,
     "herald.holds": permit.holds(),
   });

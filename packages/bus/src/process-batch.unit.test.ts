@@ -72,9 +72,9 @@ test.each([
   ["a list", [id], undefined],
   ["null", null, undefined],
 ])("the log shows the project of a message with %s", (_, data, project) => {
-  expect(projectOf({ ok: true, data })).toBe(project);
+  expect(projectOf(data)).toBe(project);
 });
 
 test("a message that cannot be parsed has no project", () => {
-  expect(projectOf({ ok: false, detail: "the body is not JSON" })).toBeUndefined();
+  expect(projectOf(undefined)).toBeUndefined();
 });

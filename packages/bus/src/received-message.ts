@@ -1,6 +1,7 @@
+import { type BatchedEvent, eventBatchType, headerNames, isObject } from "@herald/contracts";
 import type { Msg, MsgHdrs } from "@nats-io/transport-node";
 import type { BusConnection } from "./connect.ts";
-import { type MessageHeaders, readJson } from "./message-format.ts";
+import { brokerHeaders, type MessageHeaders, readJson } from "./message-format.ts";
 
 /** What a handler handles and settles: a delivered message, or one event of a message that has several. */
 export type Received = {
@@ -89,6 +90,32 @@ export const toReceived = (msg: Msg): ReceivedMessage => {
     throw new TypeError(`not a delivery of a stream: ${msg.subject}`);
   }
   return new ReceivedMessage(msg, stream, Number(sequence), Number(deliveries), time);
+};
+
+const openBracket = "[".charCodeAt(0);
+
+/** The events of a joined message; undefined for any other. Looks at the body first, because reading one header parses all of them. */
+export const eventsOf = (message: Carrier): readonly BatchedEvent[] | undefined => {
+  if (message.body[0] !== openBracket || message.headers?.get(headerNames.contentType) !== eventBatchType)
+    return undefined;
+  const events = readJson(message.body);
+  return Array.isArray(events) && events.every((event) => isObject(event) && typeof event.id === "string")
+    ? (events as BatchedEvent[])
+    : undefined;
+};
+
+type Carrier = { readonly body: Uint8Array; readonly headers: MessageHeaders | undefined };
+
+/** The headers that an event of a joined message would have in binary mode. */
+export const headersOfEvent = ({ data: _, requestid, traceparent, ...attributes }: BatchedEvent): MessageHeaders => {
+  const binary = new Map<string, string>([
+    [headerNames.contentType, "application/json"],
+    [brokerHeaders.messageId, attributes.id],
+  ]);
+  for (const [name, value] of Object.entries(attributes)) binary.set(`ce-${name}`, String(value));
+  if (requestid !== undefined) binary.set(headerNames.requestId, requestid);
+  if (traceparent !== undefined) binary.set("traceparent", traceparent);
+  return binary;
 };
 
 type Signalled = { signalledAt: number; readonly settled: boolean; readonly received: { working(): void } };

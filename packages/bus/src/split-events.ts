@@ -1,22 +1,7 @@
-import { type BatchedEvent, eventBatchType, headerNames, isObject } from "@herald/contracts";
+import type { BatchedEvent } from "@herald/contracts";
 import { LRUCache } from "@herald/kit";
-import { brokerHeaders, type MessageHeaders, readJson } from "./message-format.ts";
-import type { Received } from "./received-message.ts";
-
-const openBracket = "[".charCodeAt(0);
-
-/** The events of a batch; undefined for any other message. Looks at the body first, because reading one header parses all of them. */
-export const eventsOfBatch = (message: {
-  readonly body: Uint8Array;
-  readonly headers: MessageHeaders | undefined;
-}): readonly BatchedEvent[] | undefined => {
-  if (message.body[0] !== openBracket || message.headers?.get(headerNames.contentType) !== eventBatchType)
-    return undefined;
-  const events = readJson(message.body);
-  return Array.isArray(events) && events.every((event) => isObject(event) && typeof event.id === "string")
-    ? (events as BatchedEvent[])
-    : undefined;
-};
+import type { MessageHeaders } from "./message-format.ts";
+import { headersOfEvent, type Received } from "./received-message.ts";
 
 /** Messages that wait for another delivery because one of their events failed. A forgotten one only repeats its other events. */
 const maxRemembered = 1_000;
@@ -25,15 +10,15 @@ const maxRemembered = 1_000;
 export const createSettledEvents = () => new LRUCache<string, Set<number>>({ max: maxRemembered });
 
 /**
- * The events of a batch, each to be handled, settled and dead-lettered as if it had come alone; any other message itself. The message is
- * acked when all its events are acked or dead-lettered. If some must be retried, it is redelivered, and this process skips the others.
+ * The events of a joined message, each to be handled, settled and dead-lettered as if it had come alone: for a message that cannot be
+ * handled as a whole. It is acked when all its events are acked or dead-lettered. If some must be retried, it is redelivered, and this
+ * process skips the others.
  */
 export const splitEvents = (
   message: Received,
+  events: readonly BatchedEvent[],
   settledEvents: ReturnType<typeof createSettledEvents>,
 ): readonly Received[] => {
-  const events = eventsOfBatch(message);
-  if (events === undefined) return [message];
   const settled = settledEvents.get(message.key) ?? new Set();
   settledEvents.set(message.key, settled);
   const left = [...events.keys()].filter((index) => !settled.has(index));
@@ -108,7 +93,7 @@ class ReceivedEvent implements Received {
   }
   /** The headers that the event would have in binary mode. */
   get headers(): MessageHeaders {
-    this.#headers ??= binaryHeaders(this.#event);
+    this.#headers ??= headersOfEvent(this.#event);
     return this.#headers;
   }
   json(): unknown {
@@ -136,14 +121,3 @@ class ReceivedEvent implements Received {
     shared.message.working();
   }
 }
-
-const binaryHeaders = ({ data: _, requestid, traceparent, ...attributes }: BatchedEvent): MessageHeaders => {
-  const binary = new Map<string, string>([
-    [headerNames.contentType, "application/json"],
-    [brokerHeaders.messageId, attributes.id],
-  ]);
-  for (const [name, value] of Object.entries(attributes)) binary.set(`ce-${name}`, String(value));
-  if (requestid !== undefined) binary.set(headerNames.requestId, requestid);
-  if (traceparent !== undefined) binary.set("traceparent", traceparent);
-  return binary;
-};

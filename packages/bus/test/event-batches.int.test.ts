@@ -54,8 +54,10 @@ const publishTogether = async (count: number, projectId: ProjectId = newProject(
 };
 
 type Cancelled = MessageDelivery<z.output<typeof NotificationCancelledV1.schema>>;
-const onCancelled = (handle: (deliveries: readonly Cancelled[]) => Promise<void>, size = 500) =>
-  defineBatchHandler({ durable, message: NotificationCancelledV1, size, waitMs: 20, handle });
+const onCancelled = (handle: (deliveries: readonly Cancelled[]) => Promise<void>, size = 500, waitMs = 20) =>
+  defineBatchHandler({ durable, message: NotificationCancelledV1, size, waitMs, handle });
+/** Long enough for a busy broker to deliver a few messages. */
+const longMs = 1_000;
 
 /** Everything that the durable has got is acked or dead-lettered. */
 const allSettled = () =>
@@ -115,6 +117,85 @@ test("a handler's batch has no more events than its size, however many a message
   await t.handle(onCancelled(handle, 40));
   await allSettled();
   expect(Math.max(...sizes)).toBe(40);
+  expect(handled.times).toEqual(new Map(ids.map((id) => [id, 1])));
+});
+
+test("messages share a handler's batch as far as their events fit", async () => {
+  const ids = [];
+  for (const count of [60, 60, 30, 1]) ids.push(...(await publishTogether(count)));
+  const batches: string[][] = [];
+  const handle = async (deliveries: readonly Cancelled[]) => {
+    batches.push(deliveries.map(({ id }) => id));
+  };
+  await t.handle(onCancelled(handle, 100, longMs));
+  await allSettled();
+  expect(batches.map(({ length }) => length)).toEqual([60, 91]);
+  expect(batches.flat()).toEqual(ids);
+});
+
+test("when a batch of several messages fails, each event of each is handled alone", async () => {
+  const ids = [...(await publishTogether(3)), ...(await publishTogether(1)), ...(await publishTogether(2))];
+  const bad = new Set([ids[1], ids[5]]);
+  const sizes: number[] = [];
+  const handled = countIds();
+  const handle = async (deliveries: readonly Cancelled[]) => {
+    sizes.push(deliveries.length);
+    if (deliveries.some(({ id }) => bad.has(id))) throw new HeraldError("project-not-found", "never");
+    handled.add(deliveries);
+  };
+  await t.handle(onCancelled(handle, 6, longMs));
+  await allSettled();
+  expect(sizes).toEqual([6, 1, 1, 1, 1, 1, 1]);
+  expect(handled.times).toEqual(new Map(ids.filter((id) => !bad.has(id)).map((id) => [id, 1])));
+  const dead = (await letters()).map(({ notification_id, deliveries }) => [notification_id, deliveries]);
+  expect(dead.toSorted()).toEqual([...bad].map((id) => [id?.split("/")[0], 1]).toSorted());
+});
+
+test("a stopping process returns a message with the events that it has not begun, and another handles each once", async () => {
+  const [first, ...waiting] = [await publishTogether(2), await publishTogether(3), await publishTogether(1)];
+  const begun = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  const before = countIds();
+  const stopped = await t.handle(
+    onCancelled(async (deliveries) => {
+      before.add(deliveries);
+      begun.resolve();
+      await release.promise;
+    }, 3),
+  );
+  await begun.promise;
+  const stopping = stopped.stop(5_000);
+  release.resolve();
+  await stopping;
+  expect([...before.times.keys()]).toEqual(first);
+  const after = countIds();
+  await t.handle(onCancelled(async (deliveries) => after.add(deliveries)));
+  await eventually(() => expect(after.times).toEqual(new Map(waiting.flat().map((id) => [id, 1]))));
+  await allSettled();
+});
+
+test("a message that is delivered again while its events are handled is handled once", async () => {
+  await shortenAckWait(t, "PUSH_EVENTS", durable, 1_000);
+  const ids = await publishTogether(3);
+  const handled = countIds();
+  const begun = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  await t.handle(
+    onCancelled(async (deliveries) => {
+      handled.add(deliveries);
+      begun.resolve();
+      await release.promise;
+    }),
+  );
+  await begun.promise;
+  // A stalled process signals nothing, so the broker delivers the message again.
+  const until = Date.now() + 1_500;
+  while (Date.now() < until);
+  await eventually(async () =>
+    expect((await t.raw.jsm.consumers.info("PUSH_EVENTS", durable)).num_redelivered).toBe(1),
+  );
+  release.resolve();
+  await allSettled();
   expect(handled.times).toEqual(new Map(ids.map((id) => [id, 1])));
 });
 
