@@ -29,7 +29,15 @@ export type RollupChange = {
 };
 
 export const rollupId = (projectId: ProjectId, scope: RollupScope, hour?: Date): string =>
-  `${projectId}/${scope}/${hour === undefined ? "all" : hour.toISOString().slice(0, 13)}`;
+  `${projectId}/${scope}/${hour === undefined ? "all" : textOf(hour)}`;
+
+/** The hour of the last rollup: thousands in a row have the same, and its text costs more than all the rest of their ids. */
+let last = { time: Number.NaN, text: "" };
+const textOf = (hour: Date): string => {
+  const time = hour.getTime();
+  if (time !== last.time) last = { time, text: hour.toISOString().slice(0, 13) };
+  return last.text;
+};
 
 const startOf = (at: Date, unit: number): Date => new Date(Math.floor(at.getTime() / unit) * unit);
 

@@ -106,10 +106,10 @@ export const deliveryDelta = (data: SettledData): StatsDelta => {
             .filter(({ status }) => status === "failed" || status === "skipped")
             .map(({ status, reason }) => `${status}.${platform}.${reasonField(reason)}`),
         );
-  const { activity, ...tagged } = data;
+  const { activity, kind, labels, push_type } = data;
   // An activity counts once: its versions and its end are in the figures of its push type, kind and labels alone.
   const isVersion = activity !== undefined && activity.event !== "start";
-  const tags = toTags(tagged);
+  const tags = toTags({ kind, labels, push_type });
   return {
     _id: `${batchId}/${"devices" in data ? "accepted" : "failed"}`,
     projectId,

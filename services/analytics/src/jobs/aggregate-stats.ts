@@ -10,7 +10,7 @@ import type { TagValueStore } from "../stores/tag-value-store.ts";
 const everyMs = 1_000;
 /** After this time another process completes the run in progress. If both processes complete it, the result is the same. */
 const runTimeoutMs = 4_000;
-/** A document has the deltas of up to 500 messages of one project; messages of 500 projects are 500 documents. */
+/** A document has the deltas of up to 1,000 events of one project; events of 500 projects are 500 documents. */
 const page = 500;
 /** A run writes about as many rollups, in less than a second. A document with more increments is aggregated alone. */
 const maxIncrements = 2_000;

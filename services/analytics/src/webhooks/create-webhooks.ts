@@ -78,12 +78,13 @@ export const createWebhookSending = (config: AnalyticsConfig, deps: ServiceDeps 
   });
 
   const createMessages: CreateMessages = async (events) => {
-    const byProject = Map.groupBy(events, ({ subject }) => eventTypeOf(subject)?.projectId);
+    const bySubject = Map.groupBy(events, ({ subject }) => subject);
+    const byProject = Map.groupBy(bySubject, ([subject]) => eventTypeOf(subject)?.projectId);
     const projectIds = [...byProject.keys()].flatMap((id) => ProjectId.safeParse(id).data ?? []);
     const found = await webhooks.ofProjects(projectIds);
     const created = found.flatMap((webhook) =>
       (byProject.get(webhook.projectId) ?? [])
-        .map((event) => receivedEvent(event, webhook.projectId))
+        .flatMap(([, own]) => own.map((event) => receivedEvent(event, webhook.projectId)))
         .filter((event) => isSubscribed(webhook, event))
         .map((event) => ({
           ...newWebhookMessage(webhook, event),
