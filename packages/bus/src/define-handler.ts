@@ -2,7 +2,6 @@ import { type BatchedEvent, type DurableName, durables, headerNames, type Messag
 import { describeIssues } from "@herald/kit";
 import type { z } from "zod";
 import { brokerHeaders, type MessageHeaders, messageIdOf } from "./message-format.ts";
-import type { Permit, Task } from "./process-batch.ts";
 import { headersOfEvent, type Received } from "./received-message.ts";
 
 /** One message as a handler sees it, free of broker details. */
@@ -38,11 +37,23 @@ export type MessageDelivery<Data> = {
 /** A part of a message. `key`: unique in the message. `subject`: of a message of its own, to which a replay publishes it. */
 export type MessagePart = { readonly key: string; readonly subject: string; readonly data: unknown };
 
+/** A message whose body was parsed. */
+export type ParsedMessage = {
+  /** The latest delivery: a redelivery replaces it while the message is still being handled. */
+  received: Received;
+  /** What its body says; of a joined message, what each of its events says. */
+  readonly data: readonly unknown[];
+  /** The events of a joined message that is handled as a whole. */
+  readonly events?: readonly BatchedEvent[] | undefined;
+};
+
+type Waiting = Pick<MessageDelivery<unknown>, "hold" | "signal">;
+
 /** What the deliveries of a message share. */
 type Shared = Pick<MessageDelivery<unknown>, "bytes" | "publishedAt"> & {
   readonly handler: Handler;
   readonly received: Received;
-  readonly permit: Permit;
+  readonly permit: Waiting;
   readonly deadLetter: MessageDelivery<unknown>["deadLetter"];
 };
 
@@ -92,10 +103,10 @@ export class Delivery implements MessageDelivery<unknown> {
   }
 }
 
-/** `deadLetter`: for the message. */
+/** A message as a handler gets it: once, or each of its events. `deadLetter`: for the message. */
 export const deliveriesOf = (
   handler: Handler,
-  { received, data, events }: Task,
+  { received, data, events }: ParsedMessage,
   { permit, deadLetter }: Pick<Shared, "permit" | "deadLetter">,
 ): Delivery[] => {
   const bytes = Math.ceil(received.bytes / data.length);

@@ -1,12 +1,4 @@
-import {
-  type BatchedEvent,
-  cutText,
-  deliveryGuard,
-  type ErrorCode,
-  errors,
-  headerNames,
-  ProjectId,
-} from "@herald/contracts";
+import { cutText, deliveryGuard, type ErrorCode, errors, headerNames, ProjectId } from "@herald/contracts";
 import { failSpan, HeraldError, isUnavailable, retryWhileUnavailable, withRequestId } from "@herald/kit";
 import { InvalidArgumentError } from "@nats-io/transport-node";
 import type { Span } from "@opentelemetry/api";
@@ -18,6 +10,7 @@ import {
   type Handler,
   type MessageDelivery,
   type MessagePart,
+  type ParsedMessage,
   streamOf,
 } from "./define-handler.ts";
 import { brokerHeaders, keptPrefix, outgoingHeaders, withRemoteSpan } from "./message-format.ts";
@@ -27,16 +20,10 @@ import { requestAck } from "./request.ts";
 import { handleSuspect, suspectFromDelivery } from "./suspects.ts";
 
 /** A message in this process, from its receipt to its settlement. */
-export type Task = {
-  /** The latest delivery: a redelivery replaces it while the message is still being handled. */
-  received: Received;
+export type Task = ParsedMessage & {
   readonly receivedAt: number;
   /** When the ack wait last started (`performance.now()`): at the delivery or at the last progress signal. */
   signalledAt: number;
-  /** What its body says; of a joined message, what each of its events says. */
-  readonly data: readonly unknown[];
-  /** The events of a joined message that is handled as a whole. */
-  readonly events?: readonly BatchedEvent[] | undefined;
   /** Why it reaches no handler: it is not JSON, or does not match the contract. */
   readonly malformed?: string | undefined;
   settled: boolean;
