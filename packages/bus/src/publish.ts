@@ -100,7 +100,8 @@ export const encode = <Schema extends z.ZodType>(
 ) => {
   const valid = contract.isPlain?.(data) ? data : (contract.schema.parse(data) as z.output<Schema>);
   const { pattern } = contract;
-  return { pattern, subject: contract.subject(valid), body: JSON.stringify(valid), messageId, headers };
+  const body = contract.textOf?.(valid) ?? JSON.stringify(valid);
+  return { pattern, subject: contract.subject(valid), body, messageId, headers };
 };
 
 export const publishEncoded = (connection: BusConnection, message: Encoded): Promise<StreamAck> =>

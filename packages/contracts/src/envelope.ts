@@ -49,6 +49,8 @@ export type MessageContract<Schema extends z.ZodType = z.ZodType> = {
   readonly schema: Schema;
   /** A faster check that the schema would accept the data unchanged; absent if the schema is fast enough. */
   readonly isPlain?: (data: unknown) => data is z.output<Schema>;
+  /** The message's JSON, for data that contains it; absent: it is made of the data. */
+  textOf?(data: z.output<Schema>): string;
   /** The subject of one message. Throws when a field is not exactly one token of a subject. */
   readonly subject: (data: z.output<Schema>) => string;
 };
@@ -87,6 +89,17 @@ export const defineMessage = <
         .join("."),
   };
 };
+
+/** The JSON of a message, and the fields of its subject. */
+type EncodedMessage = { readonly text: string } & Readonly<Record<string, string>>;
+
+/** The contract for messages that their author has checked and encoded. */
+export const preEncoded = (contract: MessageContract): MessageContract<z.ZodType<EncodedMessage>> => ({
+  ...contract,
+  schema: z.custom<EncodedMessage>(),
+  isPlain: (_): _ is EncodedMessage => true,
+  textOf: ({ text }) => text,
+});
 
 type RequestName = `${"registry" | "dispatch" | "analytics"}.${string}.${string}`;
 

@@ -22,7 +22,7 @@ export { batchLimits, DeliverBatchV1, deliveryLine, deliveryQueue, Recipient } f
 export { DevicePaths, deviceValueLimits, isDevicePath } from "./device-values.ts";
 export { parseDuration } from "./duration.ts";
 export {
-  type DataOf, defineMessage, defineRequest, headerNames, type MessageContract, type Reply, ReplyError, type RequestContract,
+  type DataOf, defineMessage, defineRequest, headerNames, type MessageContract, preEncoded, type Reply, ReplyError, type RequestContract,
 } from "./envelope.ts";
 export {
   adviceOn, type DeliveryReason, deliveryReasons, type ErrorCode, errors, type ProviderProblemReason, providerProblems, type Retry,
@@ -194,7 +194,7 @@ export {
   type BucketName, buckets, type DurableName, deliveryGuard, duplicateWindowMs, durables, type StreamName, streams,
 } from "./streams.ts";
 export { Kind, LabelFilter, Labels, splitLabel, type Tag } from "./tags.ts";
-export { maxIndexedBytes, parseTarget, type Target } from "./targets.ts";
+export { kindOfTarget, maxIndexedBytes, parseTarget, type Target } from "./targets.ts";
 export { TemplateName, TemplateVersion } from "./template-version.ts";
 export { canonicalZone, isTimeZone } from "./time-zone.ts";
 export { maxTtlSeconds, nowOrNeverMs } from "./ttl.ts";

@@ -1,6 +1,6 @@
 import { type Condition, clausesOf, parseCondition } from "./condition.ts";
 import { TopicName } from "./http/v1/topics.ts";
-import { DeviceId } from "./ids.ts";
+import { type DeviceId, isDeviceId } from "./ids.ts";
 import { canonicalToken } from "./platforms.ts";
 import { UserId } from "./users.ts";
 
@@ -24,8 +24,7 @@ const topic = (source: string, name: string): Parsed => {
 };
 
 const device = (source: string, id: string): Parsed => {
-  const parsed = DeviceId.safeParse(id);
-  if (parsed.success) return { target: { source, kind: "device", id: parsed.data } };
+  if (isDeviceId(id)) return { target: { source, kind: "device", id: id as DeviceId } };
   return { problem: `is not a target: a device id is \`dev_\` and 26 characters` };
 };
 
@@ -47,14 +46,33 @@ const condition = (source: string, expression: string): Parsed => {
   return { target: { source, kind: "condition", condition: parsed.condition } };
 };
 
+const kindsByPrefix: Readonly<Record<string, Target["kind"] | undefined>> = {
+  device: "device",
+  topic: "topic",
+  token: "token",
+  user: "user",
+  metadata: "pair",
+  identifiers: "pair",
+  condition: "condition",
+};
+
+/** What a target that was accepted names, without parsing it again: a condition takes long. Undefined: nothing that is accepted. */
+export const kindOfTarget = (source: string): Target["kind"] | undefined => {
+  if (source === "all") return "all";
+  if (source.startsWith("dev_")) return "device";
+  const colon = source.indexOf(":");
+  if (colon < 0) return "topic";
+  const prefix = source.slice(0, colon);
+  return Object.hasOwn(kindsByPrefix, prefix) ? kindsByPrefix[prefix] : undefined;
+};
+
 /** Parses one entry of `targets`, or returns its problem in words. */
 export const parseTarget = (source: string): Parsed => {
-  if (source === "all") return { target: { source, kind: "all" } };
-  if (source.startsWith("dev_")) return device(source, source);
-  const colon = source.indexOf(":");
-  if (colon < 0) return topic(source, source);
+  const colon = source.startsWith("dev_") ? -1 : source.indexOf(":");
   const rest = source.slice(colon + 1);
-  switch (source.slice(0, colon)) {
+  switch (kindOfTarget(source)) {
+    case "all":
+      return { target: { source, kind: "all" } };
     case "device":
       return device(source, rest);
     case "topic":
@@ -65,10 +83,8 @@ export const parseTarget = (source: string): Parsed => {
         : { target: { source, kind: "token", token: canonicalToken(rest) } };
     case "user":
       return user(source, rest);
-    case "metadata":
-      return pair(source, "metadata", rest);
-    case "identifiers":
-      return pair(source, "identifiers", rest);
+    case "pair":
+      return pair(source, source.startsWith("metadata:") ? "metadata" : "identifiers", rest);
     case "condition":
       return condition(source, rest);
     default:

@@ -88,11 +88,11 @@ export const surelyFitsSiteBytes = Math.floor((webPushMaxBytes - 1_024) / 4);
 
 /**
  * Error messages for payloads that exceed a provider's limit: for every platform that the providers of these platforms serve, and every
- * localization, at most three per platform. `openTokenBytes`: the length of the tokens that will be signed. `site`: the origin of the
- * project's pages, if it has one.
+ * localization, at most three per platform. `contentBytes`: the length of the content's JSON. `openTokenBytes`: the length of the tokens
+ * that will be signed. `site`: the origin of the project's pages, if it has one.
  */
 export const findOversizedPayloads = (
-  content: NotificationContent,
+  { content, contentBytes }: { readonly content: NotificationContent; readonly contentBytes: number },
   origin: PushOrigin,
   platforms: readonly Platform[],
   openTokenBytes: number,
@@ -101,7 +101,7 @@ export const findOversizedPayloads = (
   const surelyFits = site === undefined ? surelyFitsBytes : surelyFitsSiteBytes;
   // With buttons or receipts a payload has more than the content: texts that are escaped again, titles twice.
   const isForKits = fullForm(content) !== plainForm;
-  if (!isForKits && Buffer.byteLength(JSON.stringify(content)) <= surelyFits) return [];
+  if (!isForKits && contentBytes <= surelyFits) return [];
   const openToken = "x".repeat(openTokenBytes);
   const locales = [undefined, ...Object.keys(content.localizations ?? {})];
   const providers = new Set(platforms.map((platform) => providerOf[platform]));

@@ -7,6 +7,7 @@ import {
   type Recipient,
 } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
+import { weighed } from "../test/weighed.ts";
 import { renderApns } from "./apns.ts";
 import { renderDeclarative } from "./declarative.ts";
 import { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
@@ -147,10 +148,10 @@ describe("Android", () => {
     const content = { ...hello, receipts: true, body: '"'.repeat(1_300) };
     const plain = message("android", content, plainForm);
     expect(fcmWeight(JSON.stringify({ message: plain }))).toBeLessThan(fcmMaxBytes);
-    const problems = findOversizedPayloads(content, origin, ["android"], 200);
+    const problems = findOversizedPayloads(weighed(content), origin, ["android"], 200);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toContain("for android, drawn by the app");
-    expect(findOversizedPayloads({ ...content, receipts: false }, origin, ["android"], 200)).toEqual([]);
+    expect(findOversizedPayloads(weighed({ ...content, receipts: false }), origin, ["android"], 200)).toEqual([]);
   });
 });
 

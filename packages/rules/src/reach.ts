@@ -1,4 +1,5 @@
 import {
+  kindOfTarget,
   type Lane,
   type ProjectId,
   parseTarget,
@@ -35,24 +36,21 @@ const reach: Readonly<Record<Target["kind"], Reach>> = {
   all: { small: false, lane: "broadcast", personal: false },
 };
 
-const kindsOf = (targets: readonly string[]) =>
-  targets.map((source) => {
-    const parsed = parseTarget(source);
-    return "target" in parsed ? parsed.target.kind : undefined;
-  });
+const reachOf = (source: string): Reach | undefined => {
+  const kind = kindOfTarget(source);
+  return kind && reach[kind];
+};
 
 /** The lane of a notification: direct when every target is a device, a token or a user. One without targets has a list of recipients. */
 export const laneOf = (targets: readonly string[]): Lane =>
-  targets.length > 0 && kindsOf(targets).every((kind) => kind !== undefined && reach[kind].lane === "direct")
-    ? "direct"
-    : "broadcast";
+  targets.length > 0 && targets.every((source) => reachOf(source)?.lane === "direct") ? "direct" : "broadcast";
 
 /**
  * Whether a target may mean one person, as a pair or a condition may. Waiting pushes of such a notification do not follow a device to its
  * next user. Recipients are single devices or users.
  */
 export const isPersonal = (targets: readonly string[]): boolean =>
-  targets.length === 0 || kindsOf(targets).some((kind) => kind === undefined || reach[kind].personal);
+  targets.length === 0 || targets.some((source) => reachOf(source)?.personal !== false);
 
 /** Whether a target of the kind promises few devices. */
 export const hasFewDevices = ({ kind }: Target): boolean => reach[kind].small;
@@ -61,7 +59,7 @@ export const hasFewDevices = ({ kind }: Target): boolean => reach[kind].small;
 export const allHaveFewDevices = (targets: readonly string[]): boolean =>
   targets.length > 0 &&
   targets.length <= maxSmallAudience &&
-  kindsOf(targets).every((kind) => kind !== undefined && reach[kind].small);
+  targets.every((source) => reachOf(source)?.small === true);
 
 /** The topics named by the targets, each once. */
 export const topicsOf = (targets: readonly string[]): string[] => {

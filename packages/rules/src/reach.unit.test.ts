@@ -27,7 +27,7 @@ test.each([
   [["user:a", "news"], false],
   [["all"], false],
   [["condition:topic:news"], false],
-  [["metadata:"], false],
+  [["nothing:x"], false],
   [Array(maxSmallAudience).fill("user:a"), true],
   [Array(maxSmallAudience + 1).fill("user:a"), false],
 ])("whether %j promise few devices", (targets, few) => {

@@ -4,6 +4,7 @@ import { hasCode } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { NewRecord } from "../src/idempotency/key-records.ts";
+import { parsedSend } from "../src/sending/accept-notification.ts";
 import { createSendCommands } from "../src/sending/send-commands.ts";
 import { type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
 
@@ -44,6 +45,8 @@ afterAll(async () => {
   await system.stop();
 });
 
+const personal = { texts: "{}", locale: "en", values: {} };
+
 const send = (title: unknown): SendV1 => {
   const at = new Date();
   return {
@@ -59,8 +62,8 @@ describe("a send that cannot be sent", () => {
   test("is an internal error before it joins a group, and the log names its project", () => {
     let error: unknown;
     try {
-      commands.check(send(undefined));
-      commands.check(send(5));
+      commands.check(parsedSend({ ...send(undefined), personal }));
+      commands.check(parsedSend({ ...send(5), personal }));
     } catch (thrown) {
       error = thrown;
     }
@@ -68,21 +71,23 @@ describe("a send that cannot be sent", () => {
     expect(logged).toEqual([{ projectId: project.id, problems: ["content.title: must be a string"] }]);
   });
 
-  test("fails alone when its group cannot be encoded, its key is free again, and the others are published", async () => {
-    const keyOf = (title: unknown) => ({
-      request: { place: `key of ${title}`, owner: project.id, body: "" },
+  test("has no JSON before it joins a group", () => {
+    expect(() => parsedSend(send(10n))).toThrow(TypeError);
+  });
+
+  test("fails alone when its group is too large for the broker, its key is free again, and the others are published", async () => {
+    const keyOf = (title: string) => ({
+      request: { place: `key of ${title.slice(0, 5)}`, owner: project.id, body: "" },
       at: new Date(),
     });
-    const accept = (title: unknown) => commands.accept([{ command: send(title), bytes: 300 }], keyOf(title));
-    const outcomes = await Promise.allSettled(["one", 10n, "two", "three"].map(accept));
+    const accept = (title: string) => commands.accept([{ ...parsedSend(send(title)), bytes: 300 }], keyOf(title));
+    const outcomes = await Promise.allSettled(["one", "x".repeat(1_100_000), "two", "three"].map(accept));
     expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "fulfilled"]);
-    expect(released).toEqual(["key of 10"]);
+    expect(released).toEqual(["key of xxxxx"]);
     const ids = outcomes.flatMap((one) => (one.status === "fulfilled" ? (one.value ?? []) : []));
     await eventually(() => {
       const own = published.filter(({ content }) => ["one", "two", "three"].includes(content.title ?? ""));
-      expect(own.map(({ notificationId }) => notificationId).sort()).toEqual(
-        ids.map(({ notificationId }) => notificationId).sort(),
-      );
+      expect(own.map(({ notificationId }) => notificationId).sort()).toEqual(ids.sort());
     });
   });
 });

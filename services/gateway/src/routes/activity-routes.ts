@@ -24,8 +24,9 @@ import type { RouteDeps } from "../deps.ts";
 import { accepted, ok } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import type { Idempotent } from "../idempotency/idempotency.ts";
+import { parsedSend } from "../sending/accept-notification.ts";
 import { activityHint, sendsOf, versionOf } from "../sending/activities.ts";
-import { type ChargeDeps, chargeState, measured } from "../sending/send-operation.ts";
+import { type ChargeDeps, chargeState } from "../sending/send-operation.ts";
 import { activityParam, deviceParam, newActivityParam } from "./path-params.ts";
 
 /** Of a body, whatever the order of its keys was when it was parsed: a repeat sends the same text. */
@@ -53,7 +54,7 @@ const publishVersion = async (
   { projectId, id }: ActivityKey,
   record: ActivityRecord,
 ) => {
-  const sends = measured(sendsOf(projectId, id, record));
+  const sends = sendsOf(projectId, id, record).map(parsedSend);
   if (sends.length > 0) await deps.sends.publishAgain(sends);
   return accepted(versionOf({ projectId, id }, record));
 };

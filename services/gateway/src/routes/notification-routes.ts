@@ -114,7 +114,7 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
         newId: newNotificationId,
         check: accept,
         perform: async (attempt) => {
-          const command = await accept(attempt);
+          const { command } = await accept(attempt);
           await limits.countDryRun(projectId);
           return ok(await dryRun(deps, command));
         },
@@ -122,11 +122,14 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
     const reply = (command: SendV1) => accepted(acceptedView(command));
     return idempotent(
       sendOperation(deps, projectId, {
-        validate: async (at) => ({
-          commands: [await accept({ id: newNotificationId(at), at })],
-          reply: ([command]) => reply(command as SendV1),
-        }),
-        rebuildCommands: async (attempt) => [await accept(attempt)],
+        validate: async (at) => {
+          const send = await accept({ id: newNotificationId(at), at });
+          return {
+            sends: [send],
+            reply: ([id = send.command.notificationId]) => reply({ ...send.command, notificationId: id }),
+          };
+        },
+        rebuildSends: async (attempt) => [await accept(attempt)],
         idsOf: ({ id }) => [id],
         // Without the checks: a provider added since the first response must not change it.
         rebuildResponse: async (attempt) =>

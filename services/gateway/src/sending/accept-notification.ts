@@ -10,7 +10,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { findOversizedPayloads } from "@herald/payload";
-import { scheduleOf, scheduleProblems } from "@herald/rules";
+import { isSmallSend, scheduleOf, scheduleProblems } from "@herald/rules";
 import type { RouteDeps } from "../deps.ts";
 
 /** The broker's default limit for a message is 1 MiB; headers and the fields of a dead letter need the rest. */
@@ -41,6 +41,32 @@ export const sendCommand = ({ projectId, id, at, notification, zone, personal, r
   };
 };
 
+/** A send with what was found when it was parsed: no later step parses, measures or encodes it again. */
+export type ParsedSend = {
+  /** Its id is provisional until its group closes. */
+  readonly command: SendV1;
+  /** Dispatch may send it without an expansion. */
+  readonly small: boolean;
+  /** The fields of the command's JSON, without the braces and the id. */
+  readonly text: string;
+  /** The bytes of the command's JSON, and of its content's. */
+  readonly bytes: number;
+  readonly contentBytes: number;
+};
+
+/** Of the braces and the id. */
+const frameBytes = '{"notificationId":"ntf_00000000000000000000000000",}'.length;
+
+/** Throws TypeError for a command that has no JSON. */
+export const parsedSend = (command: SendV1): ParsedSend => {
+  const { notificationId: _, content, ...rest } = command;
+  const contentText = JSON.stringify(content);
+  const contentBytes = Buffer.byteLength(contentText);
+  const text = `${JSON.stringify(rest).slice(1, -1)},"content":`;
+  const bytes = frameBytes + Buffer.byteLength(text) + contentBytes;
+  return { command, small: isSmallSend(command), text: text + contentText, bytes, contentBytes };
+};
+
 type Rules = {
   /** The platforms whose provider the project has. The payload must fit their limits. */
   readonly platforms: readonly Platform[];
@@ -63,24 +89,31 @@ export const rulesFor = ({ projects, openTokens }: RulesDeps, projectId: Project
   apnsCertificate: projects.apnsCertificate(projectId),
 });
 
-/** Creates the command after the checks that a schema cannot do. Throws validation-failed with all problems. */
-export const acceptNotification = (accepting: Accepting): SendV1 => {
+/** Creates the send after the checks that a schema cannot do. Throws validation-failed with all problems. */
+export const acceptNotification = (accepting: Accepting): ParsedSend => {
   const { projectId, id: notificationId, at, platforms, openTokenBytes, site, apnsCertificate } = accepting;
-  const command = sendCommand(accepting);
+  const send = parsedSend(sendCommand(accepting));
+  const { command, contentBytes } = send;
   const origin = { projectId, notificationId };
-  const problems = findOversizedPayloads(command.content, origin, platforms, openTokenBytes, site);
+  const problems = findOversizedPayloads(
+    { content: command.content, contentBytes },
+    origin,
+    platforms,
+    openTokenBytes,
+    site,
+  );
   if (apnsCertificate && command.content.push_type === "location")
     problems.push(
       "notification.push_type: `location` needs a key (.p8) in the APNs settings, which have a certificate",
     );
   problems.push(...scheduleProblems(command.content, at).map((problem) => `notification.${problem}`));
-  if (Buffer.byteLength(JSON.stringify(command)) > maxCommandBytes) {
+  if (send.bytes > maxCommandBytes) {
     problems.push(
       `notification: is larger than ${maxCommandBytes} bytes: use fewer ${command.recipients ? "recipients" : "targets, or a topic"}`,
     );
   }
   if (problems.length > 0) throw new HeraldError("validation-failed", problems);
-  return command;
+  return send;
 };
 
 /** An accepted notification as the API shows it before sending starts. */

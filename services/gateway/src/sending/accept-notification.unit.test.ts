@@ -8,7 +8,7 @@ import {
 } from "@herald/contracts";
 import { hasCode } from "@herald/kit";
 import { describe, expect, test } from "vitest";
-import { acceptedView, acceptNotification } from "./accept-notification.ts";
+import { acceptedView, acceptNotification, parsedSend } from "./accept-notification.ts";
 
 const at = new Date("2030-01-31T09:00:00.000Z");
 const projectId = newProjectId(at);
@@ -24,7 +24,7 @@ const accept = (fields: Partial<NotificationContent> = {}, platforms: ("ios" | "
     notification: { title: "Hello", targets: ["all"], ...fields },
     platforms,
     openTokenBytes: 120,
-  });
+  }).command;
 
 const problemsOf = (work: () => unknown): readonly string[] => {
   try {
@@ -121,5 +121,29 @@ describe("the command", () => {
     const fields = { body: "x".repeat(4_000), data: { more: "x".repeat(200) } };
     expect(problemsOf(() => accept(fields))).toEqual([]);
     expect(problemsOf(() => accept(fields, ["ios"]))).toHaveLength(1);
+  });
+});
+
+describe("a parsed send", () => {
+  test.each<[string, Partial<SendV1>]>([
+    ["a plain one", {}],
+    ["one with characters of several bytes", { content: { title: 'Größe "12" 😀\u2028', targets: ["user:é"] } }],
+    ["one with more fields", { sendAt: after(1), recipients: [[{ n: 1, key: "ü", values: { a: "}" } }]] }],
+  ])("has the text and the size of its command: %s", (_, fields) => {
+    const command = { ...accept(), ...fields };
+    const { text, bytes, contentBytes } = parsedSend(command);
+    const whole = `{"notificationId":"${id}",${text}}`;
+    expect(JSON.parse(whole)).toEqual(command);
+    expect(bytes).toBe(Buffer.byteLength(whole));
+    expect(bytes).toBe(Buffer.byteLength(JSON.stringify(command)));
+    expect(contentBytes).toBe(Buffer.byteLength(JSON.stringify(command.content)));
+  });
+
+  test.each<[boolean, Partial<NotificationContent>]>([
+    [true, { targets: ["token:a", "user:b"] }],
+    [false, { targets: ["all"] }],
+    [false, { targets: ["token:a"], send_at: after(day) }],
+  ])("is small: %s, with %j", (small, fields) => {
+    expect(parsedSend(accept(fields)).small).toBe(small);
   });
 });

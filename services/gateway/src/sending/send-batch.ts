@@ -3,13 +3,19 @@ import {
   type NotificationId,
   newNotificationId,
   type ProjectId,
-  type SendV1,
   type SentNotification,
 } from "@herald/contracts";
 import { createYieldIfDue, type Fault, HeraldError, hasCode, messageOf, parseBody } from "@herald/kit";
 import type { RouteDeps } from "../deps.ts";
 import type { Attempt } from "../idempotency/idempotency.ts";
-import { acceptNotification, type RulesDeps, rulesFor, sendCommand } from "./accept-notification.ts";
+import {
+  acceptNotification,
+  type ParsedSend,
+  parsedSend,
+  type RulesDeps,
+  rulesFor,
+  sendCommand,
+} from "./accept-notification.ts";
 import { packAcceptedIds, unpackIds } from "./accepted-ids.ts";
 import { renderSend } from "./render-send.ts";
 import type { SendAnswer, SendOperation, Validated } from "./send-operation.ts";
@@ -20,7 +26,7 @@ const maxProblems = 100;
 const nameOf = (at: number): string => `notifications.${at}`;
 
 type Accepted = SendAnswer & { readonly body: { readonly data: SentNotification[] } };
-type ValidatedOne = { readonly command: SendV1 } | { readonly faults: readonly Fault[] };
+type ValidatedOne = { readonly send: ParsedSend } | { readonly faults: readonly Fault[] };
 
 /** Throws validation-failed with at most `maxProblems` problems, named after `name`. */
 const parseOne = (sent: unknown, name: string, maxProblems: number) => {
@@ -54,7 +60,7 @@ const atMost = (max: number, faults: readonly Fault[]): readonly Fault[] => {
 /** Validates each notification separately. Yields to other requests, because a batch takes long. */
 const validateEach = async (
   notifications: readonly unknown[],
-  accept: (notification: ReturnType<typeof parseOne>) => Promise<SendV1>,
+  accept: (notification: ReturnType<typeof parseOne>) => Promise<ParsedSend>,
 ): Promise<ValidatedOne[]> => {
   const yieldIfDue = createYieldIfDue();
   const validated: ValidatedOne[] = [];
@@ -62,7 +68,7 @@ const validateEach = async (
   for (const [at, sent] of notifications.entries()) {
     const name = nameOf(at);
     try {
-      validated.push({ command: await accept(parseOne(sent, name, left)) });
+      validated.push({ send: await accept(parseOne(sent, name, left)) });
     } catch (error) {
       if (!hasCode(error, "validation-failed", "internal")) throw error;
       validated.push({ faults: atMost(left, error.faults).map((fault) => inBatch(fault, name)) });
@@ -97,22 +103,22 @@ export const sendBatch = (
   return {
     validate: async (at): Promise<Validated<Accepted>> => {
       const validated = await validate(at);
-      const commands = validated.flatMap((one) => ("command" in one ? [one.command] : []));
-      if (commands.length === 0)
+      const sends = validated.flatMap((one) => ("send" in one ? [one.send] : []));
+      if (sends.length === 0)
         throw new HeraldError(
           "validation-failed",
           validated.flatMap((one) => ("faults" in one ? one.faults : [])),
         );
-      /** Ids by position. There are fewer ids than commands when a quota is used up. */
+      /** Ids by position. There are fewer ids than sends when a quota is used up. */
       const placed = (ids: readonly NotificationId[]) => {
         const next = ids.values();
-        return validated.map((one) => ("command" in one ? next.next().value : undefined));
+        return validated.map((one) => ("send" in one ? next.next().value : undefined));
       };
       return {
-        commands,
+        sends,
         batchOf: (ids) => packAcceptedIds(placed(ids)),
         reply: (accepted, refusal) => {
-          const ids = placed(accepted.map(({ notificationId }) => notificationId));
+          const ids = placed(accepted);
           return reply(
             validated.map((one, place) => {
               const id = ids[place];
@@ -125,17 +131,17 @@ export const sendBatch = (
       };
     },
     // Skips the checks: an accepted notification stays accepted.
-    rebuildCommands: async (attempt) => {
+    rebuildSends: async (attempt) => {
       const yieldIfDue = createYieldIfDue();
-      const commands: SendV1[] = [];
+      const sends: ParsedSend[] = [];
       for (const [at, id] of idsOf(attempt).entries()) {
         if (id === undefined) continue;
         const sent = parseOne(notifications[at], nameOf(at), 1);
         const rendered = await renderSend(deps, projectId, sent);
-        commands.push(sendCommand({ projectId, id, at: attempt.at, ...rendered }));
+        sends.push(parsedSend(sendCommand({ projectId, id, at: attempt.at, ...rendered })));
         await yieldIfDue();
       }
-      return commands;
+      return sends;
     },
     idsOf: (attempt) => idsOf(attempt).filter((id) => id !== undefined),
     rebuildResponse: async (attempt) => {

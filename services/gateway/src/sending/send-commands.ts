@@ -1,18 +1,18 @@
 import { type Bus, currentOrigin, groupedPublish, type Origin, publish } from "@herald/bus";
 import {
-  type GroupedSend,
   type IdempotencyRecord,
   maxGroupSize,
   type NotificationId,
   newNotificationIds,
+  preEncoded,
   SendGroupV1,
   SendOneV1,
   SendV1,
   sendGroupOf,
 } from "@herald/contracts";
 import { createGroupCommit, describeIssues, HeraldError, hasCode, type Logger } from "@herald/kit";
-import { isSmallSend } from "@herald/rules";
 import type { KeyedRequest, KeyRecords, NewRecord } from "../idempotency/key-records.ts";
+import type { ParsedSend } from "./accept-notification.ts";
 
 /** About two seconds of a gateway's highest load. */
 const maxWaiting = 10_000;
@@ -28,9 +28,6 @@ const concurrentGroups = 1;
  */
 const keyedIntervalMs = 25;
 
-/** A send before acceptance: the id in its command is provisional. `bytes`: the command's size as JSON. */
-export type NewSend = { readonly command: SendV1; readonly bytes: number };
-
 /** The Idempotency-Key of the request that contains the sends. */
 export type SendKey = {
   readonly request: KeyedRequest;
@@ -41,21 +38,28 @@ export type SendKey = {
 
 export type SendCommands = ReturnType<typeof createSendCommands>;
 
-type Item = NewSend & { readonly small: boolean };
-type Unit = { readonly items: readonly Item[]; readonly origin: Origin; readonly key?: SendKey };
+type Unit = { readonly sends: readonly ParsedSend[]; readonly origin: Origin; readonly key?: SendKey };
+
+/** A send with its final id, in the group of the id. */
+type NumberedSend = { readonly send: ParsedSend; readonly id: NotificationId; readonly groupId: NotificationId };
 
 /** A unit whose sends have their final ids. */
-type Numbered = Pick<Unit, "items" | "origin"> & { readonly record?: NewRecord };
+type Numbered = { readonly sends: readonly NumberedSend[]; readonly origin: Origin; readonly record?: NewRecord };
 
 /** The result of a unit: its small sends are published unless `error` is set. Undefined when its key is already claimed. */
 type Outcome = (Numbered & { readonly error?: unknown }) | undefined;
 
-/** Large sends are checked once, by `check`: to parse all conditions of one again costs more than to publish it. */
-const checkedSend: typeof SendV1 = { ...SendV1, isPlain: (_): _ is SendV1 => true };
+/** Their sends were parsed with the request. */
+const sendContract = preEncoded(SendV1);
+const groupContract = preEncoded(SendGroupV1);
+const oneContract = preEncoded(SendOneV1);
 
-const itemsOf = (sends: readonly NewSend[]): Item[] =>
-  sends.map((one) => ({ ...one, small: isSmallSend(one.command) }));
-const commandsOf = ({ items }: Pick<Unit, "items">): SendV1[] => items.map(({ command }) => command);
+/** The JSON of a send with its final id. `more`: further fields of it, with a comma before each. */
+const textOf = ({ text }: ParsedSend, id: NotificationId, more = ""): string =>
+  `{"notificationId":"${id}",${text}${more}}`;
+
+/** The field of a send in a group, which has sends of many requests. */
+const originField = (origin: Origin): string => `,"origin":${JSON.stringify(origin)}`;
 
 /**
  * Publishes sends. Sends that arrive during a write share the next one: one batch for their keys and one message for the small sends. Sends
@@ -66,37 +70,46 @@ export const createSendCommands = (
   records: Pick<KeyRecords, "create" | "note" | "setPerformed">,
   log: Pick<Logger, "error">,
 ) => {
-  const publishLarge = groupedPublish(bus, checkedSend, { waiting: maxWaiting, maxBytes });
-  const publishLargeOf = (items: readonly Item[]): Promise<unknown> =>
+  const publishLarge = groupedPublish(bus, sendContract, { waiting: maxWaiting, maxBytes });
+  const publishLargeOf = (sends: readonly Omit<NumberedSend, "groupId">[]): Promise<unknown> =>
     Promise.all(
-      items.map(({ command, bytes, small }) =>
-        small ? undefined : publishLarge(command, command.notificationId, bytes),
-      ),
+      sends.map(({ send, id }) => {
+        if (send.small) return undefined;
+        const { projectId } = send.command;
+        return publishLarge({ projectId, notificationId: id, text: textOf(send, id) }, id, send.bytes);
+      }),
     );
 
-  const publishOne = (send: GroupedSend) => publish(bus(), SendOneV1, send, { id: send.notificationId });
+  const publishOne = (id: NotificationId, text: string) =>
+    publish(bus(), oneContract, { notificationId: id, text }, { id });
 
   /** Resolves to the errors of sends that could not be published. */
   const publishGroups = async (units: readonly Numbered[]): Promise<Map<NotificationId, unknown>> => {
-    const sends = units.flatMap(({ items, origin }) =>
-      items.flatMap(({ command, small }): GroupedSend[] => (small ? [{ ...command, origin }] : [])),
-    );
+    const groups = new Map<NotificationId, Map<NotificationId, string>>();
+    for (const { sends, origin } of units) {
+      const more = originField(origin);
+      for (const { send, id, groupId } of sends) {
+        if (!send.small) continue;
+        const own = groups.get(groupId) ?? new Map<NotificationId, string>();
+        groups.set(groupId, own.set(id, textOf(send, id, more)));
+      }
+    }
     const failed = new Map<NotificationId, unknown>();
-    const settle = async (own: readonly GroupedSend[], publishing: Promise<unknown>): Promise<void> => {
+    const settle = async (own: ReadonlyMap<NotificationId, string>, publishing: Promise<unknown>): Promise<void> => {
       try {
         await publishing;
       } catch (error) {
-        // One that cannot be encoded fails alone.
-        if (own.length > 1 && !(error instanceof HeraldError))
-          await Promise.all(own.map((send) => settle([send], publishOne(send))));
-        else for (const { notificationId } of own) failed.set(notificationId, error);
+        // One that the broker's client refuses, because it is too large, fails alone.
+        if (own.size > 1 && !(error instanceof HeraldError))
+          await Promise.all([...own].map((one) => settle(new Map([one]), publishOne(...one))));
+        else for (const id of own.keys()) failed.set(id, error);
       }
     };
-    const groups = Map.groupBy(sends, ({ notificationId }) => sendGroupOf(notificationId));
     await Promise.all(
-      [...groups].map(([groupId, own]) =>
-        settle(own, publish(bus(), SendGroupV1, { groupId, sends: own }, { id: groupId })),
-      ),
+      [...groups].map(([groupId, own]) => {
+        const text = `{"groupId":"${groupId}","sends":[${[...own.values()].join(",")}]}`;
+        return settle(own, publish(bus(), groupContract, { groupId, text }, { id: groupId }));
+      }),
     );
     return failed;
   };
@@ -117,8 +130,8 @@ export const createSendCommands = (
     }
     return numbered.map((one) => {
       if (!claimed.has(one)) return undefined;
-      const lost = one.items.map(({ command }) => command.notificationId).find((id) => failed.has(id));
-      return lost === undefined ? one : { ...one, error: failed.get(lost) };
+      const lost = one.sends.find(({ id }) => failed.has(id));
+      return lost === undefined ? one : { ...one, error: failed.get(lost.id) };
     });
   };
 
@@ -132,11 +145,16 @@ export const createSendCommands = (
   const commit = createGroupCommit<Unit, Outcome>(acceptUnits, groups);
   const commitKeyed = createGroupCommit<Unit, Outcome>(acceptUnits, { ...groups, intervalMs: keyedIntervalMs });
 
-  /** The send, if services will accept it. Throws internal otherwise: a valid notification must not become such a send. */
-  const check = (send: SendV1): SendV1 => {
-    const { data, error } = SendV1.schema.safeParse(send);
-    if (data) return data;
-    const { projectId } = send;
+  /**
+   * The send, if services will accept it. Throws internal otherwise: a valid notification must not become such a send. The content of most
+   * is as a schema returned it; the gateway itself puts together what dispatch renders, and the state of an activity.
+   */
+  const check = (send: ParsedSend): ParsedSend => {
+    const { command } = send;
+    if (command.personal === undefined && command.content.activity === undefined) return send;
+    const { success, error } = SendV1.schema.safeParse(command);
+    if (success) return send;
+    const { projectId } = command;
     log.error({ projectId, problems: describeIssues(error) }, "a notification became a send that cannot be sent");
     throw new HeraldError("internal", "notification: Herald failed to make a send of it");
   };
@@ -144,18 +162,17 @@ export const createSendCommands = (
   return {
     check,
     /**
-     * Accepts all sends of one request, which `check` returned: claims its key and publishes them. Resolves to the commands with their final
-     * ids when they are on disk, or to undefined when the key is already claimed. Throws if one could not be published; others may have
-     * been then.
+     * Accepts all sends of one request, which `check` returned: claims its key and publishes them. Resolves to their final ids when they are
+     * on disk, or to undefined when the key is already claimed. Throws if one could not be published; others may have been then.
      */
-    accept: async (sends: readonly NewSend[], key?: SendKey): Promise<readonly SendV1[] | undefined> => {
-      const unit: Unit = { items: itemsOf(sends), origin: currentOrigin(), key };
-      const shares = key !== undefined || unit.items.some(({ small }) => small);
+    accept: async (sends: readonly ParsedSend[], key?: SendKey): Promise<readonly NotificationId[] | undefined> => {
+      const unit: Unit = { sends, origin: currentOrigin(), key };
+      const shares = key !== undefined || sends.some(({ small }) => small);
       const outcome = shares ? await (key ? commitKeyed : commit)(unit, bytesOf(unit)) : withIds([unit])[0];
       if (outcome === undefined) return undefined;
       try {
         if ("error" in outcome) throw outcome.error;
-        await publishLargeOf(outcome.items);
+        await publishLargeOf(outcome.sends);
       } catch (error) {
         const released = release(outcome);
         if (!hasCode(error, "bus-unavailable")) await released;
@@ -163,42 +180,51 @@ export const createSendCommands = (
       }
       const { record } = outcome;
       if (record) records.setPerformed(record.request, record.record.id);
-      return commandsOf(outcome);
+      return idsOf(outcome);
     },
     /** Publishes the sends of an earlier attempt, which may have published them already. Repeatable. */
-    publishAgain: async (sends: readonly NewSend[]): Promise<void> => {
-      const items = itemsOf(sends.map((one) => ({ ...one, command: check(one.command) })));
-      const origin = currentOrigin();
-      const alone = items.filter(({ small }) => small);
-      await Promise.all([publishLargeOf(items), ...alone.map(({ command }) => publishOne({ ...command, origin }))]);
+    publishAgain: async (again: readonly ParsedSend[]): Promise<void> => {
+      const sends = again.map((send) => ({ send: check(send), id: send.command.notificationId }));
+      const more = originField(currentOrigin());
+      const alone = sends.filter(({ send }) => send.small);
+      await Promise.all([
+        publishLargeOf(sends),
+        ...alone.map(({ send, id }) => publishOne(id, textOf(send, id, more))),
+      ]);
     },
   };
 };
 
-const bytesOf = ({ items }: Unit): number => items.reduce((sum, { bytes }) => sum + bytes, 0);
+const bytesOf = ({ sends }: Unit): number => sends.reduce((sum, { bytes }) => sum + bytes, 0);
+
+const idsOf = ({ sends }: Numbered): NotificationId[] => sends.map(({ id }) => id);
 
 /** Assigns ids to all sends, in as many groups as their number and size need, and creates a record for each unit with a key. */
 const withIds = (units: readonly Unit[]): Numbered[] => {
-  const sizes: number[] = [];
+  const groups: ParsedSend[][] = [];
   let groupBytes = 0;
-  for (const { bytes } of units.flatMap(({ items }) => items)) {
-    const count = sizes.at(-1) ?? maxGroupSize;
-    const full = count === maxGroupSize || groupBytes + bytes > maxGroupBytes;
-    if (full) sizes.push(1);
-    else sizes[sizes.length - 1] = count + 1;
-    groupBytes = full ? bytes : groupBytes + bytes;
-  }
+  for (const { sends } of units)
+    for (const send of sends) {
+      const last = groups.at(-1);
+      const isFull = last === undefined || last.length === maxGroupSize || groupBytes + send.bytes > maxGroupBytes;
+      if (isFull) groups.push([send]);
+      else last.push(send);
+      groupBytes = isFull ? send.bytes : groupBytes + send.bytes;
+    }
   const now = new Date();
-  const ids = sizes.flatMap((size) => newNotificationIds(now, size)).values();
-  return units.map(({ items, origin, key }) => {
-    const numbered = items.map((item) => {
-      const notificationId = ids.next().value ?? item.command.notificationId;
-      return { ...item, command: { ...item.command, notificationId } };
-    });
-    if (key === undefined) return { items: numbered, origin };
-    const own = numbered.map(({ command }) => command.notificationId);
+  const numbered = groups
+    .flatMap((group) => {
+      const ids = newNotificationIds(now, group.length);
+      const groupId = sendGroupOf(ids[0] as NotificationId);
+      return group.map((send, at) => ({ send, id: ids[at] as NotificationId, groupId }));
+    })
+    .values();
+  return units.map(({ sends: parsed, origin, key }) => {
+    const sends = parsed.flatMap(() => numbered.next().value ?? []);
+    if (key === undefined) return { sends, origin };
+    const own = sends.map(({ id }) => id);
     const record = { body: key.request.body, id: own[0] ?? "", at: key.at.getTime(), batch: key.batchOf?.(own) };
-    return { items: numbered, origin, record: { request: key.request, record } };
+    return { sends, origin, record: { request: key.request, record } };
   });
 };
 

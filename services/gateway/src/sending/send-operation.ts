@@ -4,21 +4,20 @@ import {
   type IdempotencyRecord,
   type NotificationId,
   type ProjectId,
-  type SendV1,
 } from "@herald/contracts";
 import { hasCode } from "@herald/kit";
 import type { RouteDeps } from "../deps.ts";
 import type { Answered, Attempt, FirstTry, Work } from "../idempotency/idempotency.ts";
-import type { NewSend } from "./send-commands.ts";
+import type { ParsedSend } from "./accept-notification.ts";
 
 export type SendAnswer = Answered & { readonly status: 202 };
 
 /** A validated request. */
 export type Validated<Reply extends SendAnswer> = {
   /** The valid sends, with provisional ids; at least one. */
-  readonly commands: readonly SendV1[];
-  /** The response when the first commands are accepted and the rest exceed a quota. */
-  readonly reply: (accepted: readonly SendV1[], refusal: Error | undefined) => Reply;
+  readonly sends: readonly ParsedSend[];
+  /** The response when the first sends are accepted, with these ids, and the rest exceed a quota. */
+  readonly reply: (accepted: readonly NotificationId[], refusal: Error | undefined) => Reply;
   /** Packs the ids of a request with several notifications for its record. */
   readonly batchOf?: (ids: readonly NotificationId[]) => IdempotencyRecord["batch"];
 };
@@ -26,8 +25,8 @@ export type Validated<Reply extends SendAnswer> = {
 export type SendOperation<Reply extends SendAnswer> = {
   /** Throws validation-failed when no notification is valid. */
   readonly validate: (at: Date) => Promise<Validated<Reply>>;
-  /** The commands that an earlier attempt accepted. */
-  readonly rebuildCommands: (attempt: Attempt<NotificationId>) => Promise<readonly SendV1[]>;
+  /** The sends that an earlier attempt accepted. */
+  readonly rebuildSends: (attempt: Attempt<NotificationId>) => Promise<readonly ParsedSend[]>;
   /** The ids of the notifications that an earlier attempt accepted. */
   readonly idsOf: (attempt: Attempt<NotificationId>) => readonly NotificationId[];
   readonly rebuildResponse: (attempt: Attempt<NotificationId>) => Reply | Promise<Reply>;
@@ -36,16 +35,17 @@ export type SendOperation<Reply extends SendAnswer> = {
 /** Look-ups at the same time for one repeat. */
 const concurrentLookUps = 20;
 
-export const measured = (commands: readonly SendV1[]): NewSend[] =>
-  commands.map((command) => ({ command, bytes: Buffer.byteLength(JSON.stringify(command)) }));
-
 export type ChargeDeps = Pick<RouteDeps, "limits" | "queue">;
 
 /**
  * Counts sends against the quotas of their project. Returns how many of them are within the quotas, counted from the first, the error for
  * the others, and a function that refunds the charge of sends that were not sent.
  */
-export const chargeSends = async ({ limits, queue }: ChargeDeps, projectId: ProjectId, sends: readonly NewSend[]) => {
+export const chargeSends = async (
+  { limits, queue }: ChargeDeps,
+  projectId: ProjectId,
+  sends: readonly Pick<ParsedSend, "bytes">[],
+) => {
   const room = await limits.reserveSends(projectId, sends.length);
   let refusal = room.granted < sends.length ? room.refusal : undefined;
   let granted = 0;
@@ -69,7 +69,7 @@ export const chargeSends = async ({ limits, queue }: ChargeDeps, projectId: Proj
 
 /** Counts a state of a Live Activity as one send, like {@link chargeSends}. */
 export const chargeState = (deps: ChargeDeps, projectId: ProjectId) =>
-  chargeSends(deps, projectId, [{ command: {} as SendV1, bytes: activityLimits.stateBytes }]);
+  chargeSends(deps, projectId, [{ bytes: activityLimits.stateBytes }]);
 
 /**
  * Whether all of the notifications were accepted. Dispatch finds each in the database or in the stream. Throws service-unavailable,
@@ -96,15 +96,14 @@ const wereAccepted = async (
 export const sendOperation = <Reply extends SendAnswer>(
   deps: ChargeDeps & Pick<RouteDeps, "sends" | "sendRequest">,
   projectId: ProjectId,
-  { validate, rebuildCommands, idsOf, rebuildResponse }: SendOperation<Reply>,
+  { validate, rebuildSends, idsOf, rebuildResponse }: SendOperation<Reply>,
 ): Work<Reply, NotificationId> => ({
   performFirst: async ({ at, key }: FirstTry) => {
-    const { commands, reply, batchOf } = await validate(at);
-    const sends = measured(commands);
+    const { sends, reply, batchOf } = await validate(at);
     const { granted, refusal, refund } = await chargeSends(deps, projectId, sends);
     if (granted === 0) throw refusal;
     const sendKey = key && { request: key, at, batchOf };
-    let accepted: readonly SendV1[] | undefined;
+    let accepted: readonly NotificationId[] | undefined;
     try {
       accepted = await deps.sends.accept(sends.slice(0, granted), sendKey);
     } finally {
@@ -114,7 +113,7 @@ export const sendOperation = <Reply extends SendAnswer>(
     return accepted && reply(accepted, refusal);
   },
   perform: async (attempt) => {
-    const sends = measured(await rebuildCommands(attempt));
+    const sends = await rebuildSends(attempt);
     const { granted, refusal, refund } = await chargeSends(deps, projectId, sends);
     try {
       // All were accepted before, so the quota must have room for all.
