@@ -14,18 +14,12 @@ export const namedBody = <Fields extends Shape>(id: string, fields: Fields, meta
 /** A problem of a part of a value. */
 export type PathProblem = { readonly path: (string | number)[]; readonly message: string };
 
-type Refusing = Pick<z.RefinementCtx, "addIssue">;
-
-/** Refuses a value with these problems. */
-export const refuseAll = (context: Refusing, problems: readonly PathProblem[]): void => {
-  for (const problem of problems) context.addIssue({ code: "custom", ...problem });
-};
-
 /** A refinement that refuses a value with all the problems that a function finds in it. */
 export const withProblems =
   <Value>(problemsOf: (value: Value) => readonly PathProblem[]) =>
-  (value: Value, context: Refusing): void =>
-    refuseAll(context, problemsOf(value));
+  (value: Value, context: Pick<z.RefinementCtx, "addIssue">): void => {
+    for (const problem of problemsOf(value)) context.addIssue({ code: "custom", ...problem });
+  };
 
 /** The fields of a change, of which at least one is required. */
 export const changedFields = <Fields extends Shape>(fields: Fields, meta: Meta = {}) =>

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { NotificationId } from "../../ids.ts";
 import { dangerousLinks } from "../../links.ts";
-import { namedBody, type PathProblem, refuseAll, withProblems } from "../../named.ts";
+import { namedBody, type PathProblem, withProblems } from "../../named.ts";
 import { pushNameProblem, SendPushType } from "../../push-types.ts";
 import { TemplateName } from "../../template-version.ts";
 import { Variables } from "../../variables.ts";
@@ -106,10 +106,13 @@ const newNotification = z
   .superRefine((notification, context) => {
     // In one step, because each takes longer than most of these questions.
     const { targets: _, variables: __, recipients: ___, ...shown } = notification;
-    refuseAll(context, dangerousLinks(shown));
-    refuseAll(context, pushTypeProblems(notification));
-    refuseAll(context, timeProblems(notification));
-    refuseAll(context, receiptProblems(notification, notification.template === undefined));
+    const problems = [
+      ...dangerousLinks(shown),
+      ...pushTypeProblems(notification),
+      ...timeProblems(notification),
+      ...receiptProblems(notification, notification.template === undefined),
+    ];
+    for (const problem of problems) context.addIssue({ code: "custom", ...problem });
     refuseUnsendable(notification, context);
     if (isTemplated(notification)) return;
     refuseLiquid(notification, context);
