@@ -9,9 +9,9 @@ import {
   type SendV1,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { findOversizedPayloads } from "@herald/payload";
+import { findOversizedPayloads, type OpenTokens } from "@herald/payload";
 import { isSmallSend, scheduleOf, scheduleProblems } from "@herald/rules";
-import type { RouteDeps } from "../deps.ts";
+import type { ProjectDirectory } from "../auth/directories.ts";
 
 /** The broker's default limit for a message is 1 MiB; headers and the fields of a dead letter need the rest. */
 const maxCommandBytes = 1_000_000;
@@ -79,7 +79,7 @@ type Rules = {
 
 type Accepting = Sending & Rules;
 
-export type RulesDeps = Pick<RouteDeps, "openTokens" | "projects">;
+export type RulesDeps = { readonly openTokens: Pick<OpenTokens, "length">; readonly projects: ProjectDirectory };
 
 /** The rules for a project's notifications. */
 export const rulesFor = ({ projects, openTokens }: RulesDeps, projectId: ProjectId): Rules => ({
