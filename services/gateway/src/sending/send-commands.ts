@@ -58,8 +58,13 @@ const oneContract = preEncoded(SendOneV1);
 const textOf = ({ text }: ParsedSend, id: NotificationId, more = ""): string =>
   `{"notificationId":"${id}",${text}${more}}`;
 
-/** The field of a send in a group, which has sends of many requests. */
-const originField = (origin: Origin): string => `,"origin":${JSON.stringify(origin)}`;
+type EncodedSend = NumberedSend & { readonly text: string };
+
+/** The small sends, each with its origin: a group has sends of many requests. */
+const encodeSmall = ({ sends, origin }: Pick<Numbered, "sends" | "origin">): EncodedSend[] => {
+  const more = `,"origin":${JSON.stringify(origin)}`;
+  return sends.flatMap((one) => (one.send.small ? [{ ...one, text: textOf(one.send, one.id, more) }] : []));
+};
 
 /**
  * Publishes sends. Sends that arrive during a write share the next one: one batch for their keys and one message for the small sends. Sends
@@ -71,7 +76,7 @@ export const createSendCommands = (
   log: Pick<Logger, "error">,
 ) => {
   const publishLarge = groupedPublish(bus, sendContract, { waiting: maxWaiting, maxBytes });
-  const publishLargeOf = (sends: readonly Omit<NumberedSend, "groupId">[]): Promise<unknown> =>
+  const publishLargeOf = (sends: readonly NumberedSend[]): Promise<unknown> =>
     Promise.all(
       sends.map(({ send, id }) => {
         if (send.small) return undefined;
@@ -80,34 +85,25 @@ export const createSendCommands = (
       }),
     );
 
-  const publishOne = (id: NotificationId, text: string) =>
-    publish(bus(), oneContract, { notificationId: id, text }, { id });
+  const publishOne = ({ id, text }: EncodedSend) => publish(bus(), oneContract, { notificationId: id, text }, { id });
 
   /** Resolves to the errors of sends that could not be published. */
   const publishGroups = async (units: readonly Numbered[]): Promise<Map<NotificationId, unknown>> => {
-    const groups = new Map<NotificationId, Map<NotificationId, string>>();
-    for (const { sends, origin } of units) {
-      const more = originField(origin);
-      for (const { send, id, groupId } of sends) {
-        if (!send.small) continue;
-        const own = groups.get(groupId) ?? new Map<NotificationId, string>();
-        groups.set(groupId, own.set(id, textOf(send, id, more)));
-      }
-    }
     const failed = new Map<NotificationId, unknown>();
-    const settle = async (own: ReadonlyMap<NotificationId, string>, publishing: Promise<unknown>): Promise<void> => {
+    const settle = async (own: readonly EncodedSend[], publishing: Promise<unknown>): Promise<void> => {
       try {
         await publishing;
       } catch (error) {
         // One that the broker's client refuses, because it is too large, fails alone.
-        if (own.size > 1 && !(error instanceof HeraldError))
-          await Promise.all([...own].map((one) => settle(new Map([one]), publishOne(...one))));
-        else for (const id of own.keys()) failed.set(id, error);
+        if (own.length > 1 && !(error instanceof HeraldError))
+          await Promise.all(own.map((send) => settle([send], publishOne(send))));
+        else for (const { id } of own) failed.set(id, error);
       }
     };
+    const groups = Map.groupBy(units.flatMap(encodeSmall), ({ groupId }) => groupId);
     await Promise.all(
       [...groups].map(([groupId, own]) => {
-        const text = `{"groupId":"${groupId}","sends":[${[...own.values()].join(",")}]}`;
+        const text = `{"groupId":"${groupId}","sends":[${own.map((send) => send.text).join(",")}]}`;
         return settle(own, publish(bus(), groupContract, { groupId, text }, { id: groupId }));
       }),
     );
@@ -184,13 +180,12 @@ export const createSendCommands = (
     },
     /** Publishes the sends of an earlier attempt, which may have published them already. Repeatable. */
     publishAgain: async (again: readonly ParsedSend[]): Promise<void> => {
-      const sends = again.map((send) => ({ send: check(send), id: send.command.notificationId }));
-      const more = originField(currentOrigin());
-      const alone = sends.filter(({ send }) => send.small);
-      await Promise.all([
-        publishLargeOf(sends),
-        ...alone.map(({ send, id }) => publishOne(id, textOf(send, id, more))),
-      ]);
+      const sends = again.map((send) => {
+        const { notificationId: id } = send.command;
+        return { send: check(send), id, groupId: sendGroupOf(id) };
+      });
+      const alone = encodeSmall({ sends, origin: currentOrigin() });
+      await Promise.all([publishLargeOf(sends), ...alone.map(publishOne)]);
     },
   };
 };
