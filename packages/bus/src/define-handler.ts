@@ -58,7 +58,7 @@ type Shared = Pick<MessageDelivery<unknown>, "bytes" | "publishedAt"> & {
 };
 
 /** A message, or one event of a joined message. Handlers may copy its fields; the rest is rarely read and costs more. */
-export class Delivery implements MessageDelivery<unknown> {
+export class ReceivedDelivery implements MessageDelivery<unknown> {
   readonly data: unknown;
   readonly subject: string;
   readonly bytes: number;
@@ -104,14 +104,14 @@ export class Delivery implements MessageDelivery<unknown> {
 }
 
 /** A message as a handler gets it: once, or each of its events. `deadLetter`: for the message. */
-export const deliveriesOf = (
+export const deliveriesOfMessage = (
   handler: Handler,
   { received, data, events }: ParsedMessage,
   { permit, deadLetter }: Pick<Shared, "permit" | "deadLetter">,
-): Delivery[] => {
+): ReceivedDelivery[] => {
   const bytes = Math.ceil(received.bytes / data.length);
   const shared = { handler, received, permit, deadLetter, bytes, publishedAt: received.publishedAt };
-  return data.map((one, index) => new Delivery(shared, one, events?.[index]));
+  return data.map((one, index) => new ReceivedDelivery(shared, one, events?.[index]));
 };
 
 /** A durable and its handler. Made by {@link defineHandler} and {@link defineBatchHandler}, run by `consume`. */

@@ -5,12 +5,12 @@ import type { Span } from "@opentelemetry/api";
 import { codeOf } from "./bus-error.ts";
 import { type BusConnection, whenConnected } from "./connect.ts";
 import {
-  type Delivery,
-  deliveriesOf,
+  deliveriesOfMessage,
   type Handler,
   type MessageDelivery,
   type MessagePart,
   type ParsedMessage,
+  type ReceivedDelivery,
   streamOf,
 } from "./define-handler.ts";
 import { brokerHeaders, keptPrefix, outgoingHeaders, withRemoteSpan } from "./message-format.ts";
@@ -36,7 +36,7 @@ type DeliveryBatch = {
   readonly handler: Handler;
   readonly tasks: readonly Task[];
   readonly permit: Permit;
-  readonly deliveries: readonly Delivery[];
+  readonly deliveries: readonly ReceivedDelivery[];
 };
 
 /** Permission for a batch to run, limited by the concurrency. The batch releases it while it waits for an unavailable dependency. */
@@ -70,7 +70,7 @@ type Settlement =
 export const processBatch = (given: Omit<DeliveryBatch, "deliveries">): Promise<Settlement> => {
   const { handler, tasks, permit } = given;
   const deliveries = tasks.flatMap((task) =>
-    deliveriesOf(handler, task, { permit, deadLetter: deadLetterOf(given, task.received) }),
+    deliveriesOfMessage(handler, task, { permit, deadLetter: deadLetterOf(given, task.received) }),
   );
   const batch = { ...given, deliveries };
   return withRemoteSpan(`process ${handler.pattern}`, "consumer", deliveries, async (span) => {
