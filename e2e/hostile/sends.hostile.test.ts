@@ -204,7 +204,9 @@ test("malformed sends and texts that no gateway compiled fail alone in a group o
     expect(letters.filter(({ body }) => String(body).includes(groupId))).toEqual([]);
     return found;
   });
-  expect(new Set(own.map(({ subject }) => subject))).toEqual(new Set(["push.dlq.v1.dispatch-single-sends"]));
+  expect(new Set(own.map(({ subject }) => subject))).toEqual(new Set(["push.dlq.v1.dispatch-send-groups"]));
+  // A replay publishes each as a message of its own.
+  for (const { headers } of own) expect(headers["Herald-Dead-Subject"]).toMatch(/^push\.send\.v1\.one\./);
   await hands.close();
   show(task, { sends: sends.length, "dead letters": own.length, "texts that fail alone": strangeTexts.length });
 });
