@@ -10,18 +10,19 @@ const { dispatch, acceptAll, sendsOf, pushesTo } = useSendGroups({}, { smallSend
 
 test("a stop ends the sends of a group that are being pushed, and the next start sends the others, each once", async () => {
   const projectId = await dispatch().project();
-  dispatch().simulators.script([{ provider: "apns", status: 200, delayMs: 1_500 }]);
-  const some = devices(8);
+  dispatch().simulators.script([{ provider: "apns", status: 200, delayMs: 3_000 }]);
+  const some = devices(10);
   const ids = await acceptAll(sendsOf(projectId, some));
   await eventually(async () =>
-    expect((await Promise.all(ids.map(dispatch().rows))).filter((rows) => rows.length > 0)).toHaveLength(3),
+    expect((await Promise.all(ids.map(dispatch().rows))).flat().length).toBeGreaterThanOrEqual(3),
   );
   expect(await dispatch().app.stop()).toBe(true);
   const states = (await Promise.all(ids.map(dispatch().rows))).map(([row]) => row?.state);
   const begun = states.filter((state) => state !== undefined);
   expect(new Set(begun)).toEqual(new Set(["final"]));
-  expect(begun.length).toBeLessThan(8);
+  expect(begun.length).toBeLessThan(10);
 
+  dispatch().simulators.script([]);
   const next = createApp(dispatch().config, { smallSends });
   await next.start();
   for (const id of ids) {
