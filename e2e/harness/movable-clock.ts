@@ -32,7 +32,7 @@ export const movableClock = () => {
   const path = join(mkdtempSync(join(tmpdir(), "herald-clock-")), "ahead");
   const opened = openSync(path, "w");
   let ahead = 0;
-  /** Eight bytes in place, so that nobody reads half of it. */
+  /** Eight bytes in place, so that no process reads half of it. */
   const set = (ms: number) => {
     ahead = ms;
     writeSync(opened, Float64Array.of(ms), 0, Float64Array.BYTES_PER_ELEMENT, 0);

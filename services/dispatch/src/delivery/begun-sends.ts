@@ -20,13 +20,14 @@ export const createSendAsLarge = (bus: Bus) => {
 /** A send that failed, and why. */
 export type FailedSend = { readonly send: GroupedSend; readonly error: unknown };
 
+export const failedWith = (error: unknown, sends: readonly GroupedSend[]): FailedSend[] =>
+  sends.map((send) => ({ send, error }));
+
 /**
  * The message for which sends are delivered. `again`: an earlier delivery of it, or an earlier try in this process, may have begun its
  * sends.
  */
 export type GroupMessage = { readonly claim: Claim; readonly signal: AbortSignal; readonly again: boolean };
-
-type Key = Pick<GroupedSend, "projectId" | "notificationId">;
 
 export type BegunSendsDeps = Pick<Deps, "sends" | "deliveries" | "publish" | "outbox" | "now"> & {
   readonly pipeline: Pick<Pipeline, "deliver">;
@@ -41,12 +42,6 @@ export const createBegunSends = (deps: BegunSendsDeps) => {
   const { sends, deliveries, outbox, pipeline, checkWaiting, finisher, release, sendAsLarge, now } = deps;
   /** Publishes the events of a send so far. A repeat has the same ids. */
   const publish = ({ document, events }: FoundSend) => deps.publish(eventsOfSend(document, events));
-
-  const find = async (send: Key): Promise<FoundSend | null> => {
-    const [found] = await sends.findEach([send]);
-    if (found?.status === "rejected") throw found.reason;
-    return found?.value ?? null;
-  };
 
   /** The state of a send: a large one has messages of its own, and so has what another message began. */
   const stateOf = ({ document }: FoundSend, claim: Claim): "ended" | "large" | "ours" | "of another" => {
@@ -63,7 +58,7 @@ export const createBegunSends = (deps: BegunSendsDeps) => {
     const { projectId, _id: notificationId } = document;
     await sends.moveToDeliveries(projectId, notificationId);
     // Another process may have ended the send since it was read, and died before it published the end.
-    const late = await find({ projectId, notificationId });
+    const late = await sends.find({ projectId, notificationId });
     if (late?.document.end) return publish(late);
     const batches = document.expanded?.batches ?? 0;
     const ids = Array.from({ length: batches }, (_, n) => rootBatchId(notificationId, n));
@@ -80,14 +75,14 @@ export const createBegunSends = (deps: BegunSendsDeps) => {
   };
 
   const continueApart = async (send: GroupedSend, claim: Claim): Promise<void> => {
-    const found = await find(send);
+    const found = await sends.find(send);
     const state = found ? stateOf(found, claim) : "large";
     if (!found || state === "large") return sendAsLarge(send);
     if (state === "ended") return publish(found);
     if (state === "of another") return;
     await release(send.projectId, send.notificationId, claim);
     // Another process may have ended the send since it was read, and died before it published the end.
-    await publish((await find(send)) ?? found);
+    await publish((await sends.find(send)) ?? found);
   };
 
   return {
@@ -115,8 +110,6 @@ export const createBegunSends = (deps: BegunSendsDeps) => {
         each.status === "rejected" ? [{ send: some[at] as GroupedSend, error: each.reason }] : [],
       );
     },
-
-    find,
   };
 };
 

@@ -197,7 +197,7 @@ export const createDeliverGroup = (deps: DeliverGroupDeps) => {
     };
 
     const resumeOther = async (send: GroupedSend): Promise<void> => {
-      const found = await begun.find(send);
+      const found = await sends.find(send);
       if (found) await begun.resume(send, found, message); // otherwise its project is deleted
     };
 

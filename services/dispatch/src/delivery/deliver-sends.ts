@@ -3,7 +3,7 @@ import type { GroupedSend, NotificationId, ProjectId } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Claim } from "../stores/delivery-document.ts";
-import type { BegunSends, FailedSend, GroupMessage } from "./begun-sends.ts";
+import { type BegunSends, type FailedSend, failedWith, type GroupMessage } from "./begun-sends.ts";
 import type { DeliverGroup } from "./deliver-group.ts";
 
 /** `begun`: resolves when all sends of a group have places. `ended`: when they have ended, to those that failed. */
@@ -37,7 +37,7 @@ export const createDeliverWithPlaces =
         weight,
       )
       .catch((error: unknown) => {
-        parts.push(Promise.resolve(sends.slice(from).map((send) => ({ send, error }))));
+        parts.push(Promise.resolve(failedWith(error, sends.slice(from))));
       });
     return { begun, ended: begun.then(async () => (await Promise.all(parts)).flat()) };
   };
@@ -68,7 +68,7 @@ export const createDeliverSends = ({ sendGroups, begun, deliverWithPlaces, gate,
   const park = (projectId: ProjectId, sends: readonly GroupedSend[], { claim }: SendMessage): Promise<FailedSend[]> =>
     backlog.park(projectId, sends, claim).then(
       () => [],
-      (error: unknown) => sends.map((send) => ({ send, error })),
+      (error: unknown) => failedWith(error, sends),
     );
 
   return async (all: readonly GroupedSend[], message: SendMessage): Promise<FailedSend[]> => {

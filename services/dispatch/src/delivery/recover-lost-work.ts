@@ -147,9 +147,8 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
 
   /** Without its message, only this sweep publishes the first events of a small send. */
   const publishAgain = async ({ _id, projectId }: NotificationRecord): Promise<void> => {
-    const [found] = await sends.findEach([{ projectId, notificationId: _id }]);
-    if (found?.status === "rejected") throw found.reason;
-    if (found?.value) await deps.publish(eventsOfSend(found.value.document, found.value.events));
+    const found = await sends.find({ projectId, notificationId: _id });
+    if (found) await deps.publish(eventsOfSend(found.document, found.events));
   };
 
   /** Expands a notification again if some of its batches have neither a row nor a message. */

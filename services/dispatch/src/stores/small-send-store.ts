@@ -46,6 +46,8 @@ const embed = ({
 /** A batch, and the results of the rules for its devices. */
 export type EvaluatedBatch = DeliverBatchV1 & { readonly ruleResults?: RuleResults | undefined };
 
+type SendKey = Pick<GroupedSend, "projectId" | "notificationId">;
+
 /** A send, and whom it reaches: see {@link Expanded}. */
 export type ResolvedSend = Pick<Expanded, "list"> & {
   readonly send: GroupedSend;
@@ -155,10 +157,14 @@ export const createSmallSendStore = (db: Db) => {
       if (changes.length > 0) await notifications.updateOne({ _id, projectId }, { $set: Object.fromEntries(changes) });
     },
 
-    /** The stored notifications, with the events of their rows whose devices were all accepted. Null: it does not exist. */
-    findEach: async (
-      sends: readonly Pick<GroupedSend, "projectId" | "notificationId">[],
-    ): Promise<PromiseSettledResult<FoundSend | null>[]> =>
+    /** The stored notification, with the events of its rows whose devices were all accepted. Null: it does not exist. */
+    find: async ({ projectId, notificationId: _id }: SendKey): Promise<FoundSend | null> => {
+      const document = await find({ _id, projectId });
+      return document && foundOf(document);
+    },
+
+    /** {@link find} for several sends, in one command. */
+    findEach: async (sends: readonly SendKey[]): Promise<PromiseSettledResult<FoundSend | null>[]> =>
       (await find.all(sends.map(({ projectId, notificationId: _id }) => ({ _id, projectId })))).map((found) =>
         found.status === "rejected" ? found : { status: "fulfilled", value: found.value && foundOf(found.value) },
       ),
