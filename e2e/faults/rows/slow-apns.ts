@@ -71,7 +71,7 @@ async function watchOthers(
   system: System,
   trial: Trial,
   until: number,
-): Promise<{ slowestMs: number; memory: number }> {
+): Promise<{ slowestMs: number; slowest: string; memory: number }> {
   const neighbour = await system.project("Neighbour", ["apns"]);
   await seed(system, neighbour, 1, { prefix: single, topics: ["me"] });
   const own = await Promise.all(
@@ -80,28 +80,36 @@ async function watchOthers(
       return (await trial.project.register({ platform, ...address })).device;
     }),
   );
-  let [slowestMs, memory] = [0, 0];
+  let [slowestMs, slowest, memory] = [0, "", 0];
   while (Date.now() < until) {
     const [from, since] = [performance.now(), new Date()];
     const sent = [
       (await neighbour.send({ title: "Beside", targets: ["me"] })).id,
       await trial.sendTo(own.map(({ id }) => id)),
     ];
+    const takenMs = performance.now() - from;
+    const arrived = async () =>
+      (await system.simulators.pushes({ since })).filter(
+        (push) => wasAccepted(push) && sent.includes(payloadOf(push).notification_id),
+      );
     const devices = 1 + own.length;
     await eventually(
       async () => {
-        const pushes = (await system.simulators.pushes({ since })).filter(
-          (push) => wasAccepted(push) && sent.includes(payloadOf(push).notification_id),
-        );
-        if (pushes.length < devices) throw new Error("others wait");
+        if ((await arrived()).length < devices) throw new Error("others wait");
       },
       { timeoutMs: othersWithinMs * 4 },
     ).catch((error: Error) => trial.problem(error.message));
-    slowestMs = Math.max(slowestMs, performance.now() - from);
+    const tookMs = performance.now() - from;
+    if (tookMs > slowestMs) {
+      const pushes = (await arrived()).map(
+        ({ provider, at }) => `${provider} after ${seconds(Date.parse(at) - since.getTime())}`,
+      );
+      [slowestMs, slowest] = [tookMs, [`taken after ${seconds(takenMs)}`, ...pushes].join(", ")];
+    }
     memory = Math.max(memory, await memoryOf(system.services.dispatch.pid()));
     await delay(1_000);
   }
-  return { slowestMs, memory };
+  return { slowestMs, slowest, memory };
 }
 
 /**
@@ -155,9 +163,9 @@ const troubleRow = ({ name, fault, pass, requestTimeout, rules, finalWithinMs }:
     const broadcasts = (async () => {
       for (; Date.now() < until; await delay(long ? 20_000 : 5_000)) await trial.broadcast();
     })();
-    const [{ slowestMs, memory }] = await Promise.all([watchOthers(system, trial, until), broadcasts]);
+    const [{ slowestMs, slowest, memory }] = await Promise.all([watchOthers(system, trial, until), broadcasts]);
     const slow = await slowness();
-    if (slowestMs > othersWithinMs * slow) trial.problem(`others waited ${seconds(slowestMs)}`);
+    if (slowestMs > othersWithinMs * slow) trial.problem(`others waited ${seconds(slowestMs)}: ${slowest}`);
     if (memory > maxMemory) trial.problem(`dispatch held ${Math.round(memory)} MB`);
     trial.note(
       `others waited ${seconds(slowestMs)} at most (limit stretched ${slow.toFixed(1)} times); dispatch held ${Math.round(memory)} MB at most`,

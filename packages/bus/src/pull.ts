@@ -144,7 +144,9 @@ export const pull = (connection: BusConnection, options: PullOptions) => {
 
   /** Ends the subscription of a request, so that the broker drops it and delivers nothing to it. */
   const renewInbox = () => {
-    subscription.drain().catch((err: unknown) => log.debug({ err, durable }, "the inbox was already closed"));
+    if (connection.connected)
+      subscription.drain().catch((err: unknown) => log.debug({ err, durable }, "the inbox was already closed"));
+    else subscription.unsubscribe();
     ({ inbox, subscription } = listen());
     request = undefined;
   };
@@ -160,8 +162,10 @@ export const pull = (connection: BusConnection, options: PullOptions) => {
 
   const onConnection = (connected: boolean) => {
     attached = false;
-    request = undefined;
+    // The broker may keep the request of a lost connection, and has forgotten how replies to it reach this account: it would deliver
+    // into the void until the request expires.
     if (connected) void attach();
+    else renewInbox();
   };
   connection.listeners.add(onConnection);
   void attach();

@@ -9,6 +9,7 @@ import {
   publish,
   sendRequest,
 } from "@herald/bus";
+import { busUsers } from "@herald/bus/permissions";
 import { CountOpens, SendV1 } from "@herald/contracts";
 import { eventually, type FaultyProxy, faultyProxy } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
@@ -16,6 +17,7 @@ import type { Msg } from "@nats-io/transport-node";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { toReceived } from "../src/received-message.ts";
 import { type BusTest, messagesIn, newProject, sendOf, shortenAckWait, startBusTest } from "./fixture.ts";
+import { natsLogin } from "./nats-login.ts";
 import { publishInBatch } from "./send-fixture.ts";
 
 let t: BusTest;
@@ -252,6 +254,41 @@ describe("when the connection is cut", () => {
     await eventually(async () => expect(await messagesIn(t, "PUSH_CMD")).toBe(0));
     expect(runs).toBe(1);
     await consuming.stop(1_000);
+  });
+
+  /** The broker forgets where replies to another account go when the connection closes, but not the pull request. */
+  test("no message goes to a pull request of the connection before", async () => {
+    const { inboxPrefix } = busUsers.dispatch;
+    const ofService = { url: proxy.url, name: "dispatch", ...natsLogin(t, "dispatch"), inboxPrefix, log: t.log };
+    const service = await connectBus(ofService);
+    const deliveries: number[] = [];
+    const consuming = consume(service, [
+      defineHandler({
+        durable,
+        message: SendV1,
+        async handle({ deliveryCount }) {
+          deliveries.push(deliveryCount);
+        },
+      }),
+    ]);
+    const first = { deliveries: Array<number>(10).fill(1) };
+    for (let round = 0; round < 10; round++) {
+      await eventually(() => expect(consuming.ready()).toBe(true));
+      await t.broker.freeze();
+      await proxy.cut();
+      await eventually(() => expect(consuming.ready()).toBe(false));
+      await proxy.heal();
+      await t.broker.thaw();
+      await eventually(() => expect(consuming.ready()).toBe(true));
+      for (const _ of first.deliveries) {
+        const data = sendOf();
+        await publish(t.bus, SendV1, data, { id: data.notificationId });
+      }
+      await eventually(() => expect(deliveries).toHaveLength(10), { timeoutMs: 20_000 });
+      expect({ deliveries: deliveries.splice(0) }).toEqual(first);
+    }
+    await consuming.stop(1_000);
+    await closeBus(service);
   });
 
   test("a request in flight fails at once, not after its timeout", async () => {
