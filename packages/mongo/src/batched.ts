@@ -15,6 +15,7 @@ import {
   type WriteError,
 } from "mongodb";
 import { areDuplicateKeys, isDuplicateKey } from "./conflicts.ts";
+import { type IndexSpec, indexName } from "./ensure-indexes.ts";
 import { orUnavailable, orUnavailableOrBusy } from "./unavailable.ts";
 
 /** A filter for any of these values, without duplicates. */
@@ -235,6 +236,12 @@ export const findByIds = <Doc extends Document>(
   const _id = anyOf(ids);
   return collection.find({ ...filter, _id } as Filter<Doc>, { batchSize: _id.$in.length + 1, ...options }).toArray();
 };
+
+/** All documents of projects, by an index that begins with the project. */
+export const findByProjects =
+  <Doc extends Owned>(collection: Collection<Doc>, index: IndexSpec) =>
+  (projectIds: readonly Doc["projectId"][]): Promise<WithId<Doc>[]> =>
+    collection.find({ projectId: anyOf(projectIds) } as Filter<Doc>, { hint: indexName(index) }).toArray();
 
 /** Reads one document by its id, in a command with others. A projection must include `projectId`. Null when the project has none. */
 export const findBatched = <Doc extends Owned, Projection extends keyof Doc = keyof Doc>(

@@ -4,6 +4,7 @@ export {
   beginsWith,
   findBatched,
   findByIds,
+  findByProjects,
   type Inserted,
   inOneCommand,
   insertBatched,

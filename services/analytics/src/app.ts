@@ -30,7 +30,7 @@ const assemble = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides)
   const { opens, receipts, notificationFacts } = stores;
   const erasures = createErasureStore(db);
   const webhooks = createWebhookSending(config, deps);
-  const aggregation = createAggregation(stores, now, log);
+  const aggregation = createAggregation(stores, log);
   const recording = { bus, storeDeltas: aggregation.store, notificationFacts };
   const rules = retentionRules(stores, config);
   const erase: EraseRows = async ({ projectId, key, at }) => {
@@ -47,7 +47,7 @@ const assemble = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides)
     handlers: [
       recordOpens(recording, opens),
       recordReceipts(recording, receipts),
-      recordEvents(aggregation.store, notificationFacts, webhooks.createMessages),
+      recordEvents(aggregation.store, notificationFacts, webhooks),
       defineHandler({
         durable: "analytics-delete-project", // renaming a durable replays its stream
         message: ProjectDeletedV1,

@@ -22,7 +22,7 @@ const replica = () => {
   const db = database.client.db(database.name);
   const deltas = createStatsDeltaStore(db);
   const rollups = createRollupStore(db);
-  const aggregate = createAggregate({ deltas, rollups, tagValues: createTagValueStore(db) }, () => new Date());
+  const aggregate = createAggregate({ deltas, rollups, tagValues: createTagValueStore(db) });
   return { db, deltas, rollups, aggregate };
 };
 type Replica = ReturnType<typeof replica>;

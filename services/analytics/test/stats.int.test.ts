@@ -228,7 +228,7 @@ describe("a process that is killed", () => {
         if (place === "marked") await deltas.markAggregated(ids);
         // A process that read the head before it moved cannot begin a run.
         expect(await deltas.beginRun(last, began)).toBe(false);
-        const aggregate = createAggregate({ deltas, rollups, tagValues }, () => new Date());
+        const aggregate = createAggregate({ deltas, rollups, tagValues });
         expect((await aggregate()).documents).toBe(3);
         expect((await aggregate()).documents).toBe(0);
         // The process that seemed dead continues with its next write.

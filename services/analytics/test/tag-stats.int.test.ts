@@ -189,7 +189,7 @@ describe("values beyond the limit", () => {
     const { deltas, ...stores } = t.stores();
     const one = { projectId, notificationId: newNotificationId(acceptedAt) };
     await deltas.put(labels.map((each) => deliveryDelta({ ...accept(one, noon, 1), labels: each })));
-    const aggregate = createAggregate({ deltas, ...stores }, () => new Date());
+    const aggregate = createAggregate({ deltas, ...stores });
     await eventually(async () => {
       await aggregate();
       expect(await t.db.collection("statsDeltas").countDocuments({ projectId, aggregated: false })).toBe(0);

@@ -64,8 +64,8 @@ export const aggregateDeltas = (
     for (const scope of scopes)
       addFigures(rollup(projectId, scope, startOf(slot, unitMs.hour)), `quarters.${slot.getUTCMinutes()}`, increment);
   };
-  const addTags = (projectId: ProjectId, increment: Increment): void => {
-    const { slot, tags = [] } = increment;
+  const addTags = (projectId: ProjectId, tags: readonly Tag[], increment: Increment): void => {
+    const { slot } = increment;
     // Several labels beyond the limit share one scope, which counts a device once.
     const scopes = new Set(tags.map((tag) => scopeOf(projectId, tag, slot)));
     addHours(projectId, scopes, increment);
@@ -89,11 +89,11 @@ export const aggregateDeltas = (
   };
   for (const { projectId, increments } of deltas) {
     for (const increment of increments) {
-      const { only } = increment;
+      const { only, tags } = increment;
       if (only === undefined || only === "hours")
         addHours(projectId, ["project", `hours/${increment.notificationId}`], increment);
       if (only === undefined || only === "total") addTotal(projectId, increment);
-      if (only === undefined || only === "tags") addTags(projectId, increment);
+      if (tags !== undefined && (only === undefined || only === "tags")) addTags(projectId, tags, increment);
     }
   }
   return [...changes.values()];

@@ -8,11 +8,12 @@ import {
   type MessageContract,
   NotificationAcceptedV1,
   NotificationChangedV1,
+  type ProjectId,
 } from "@herald/contracts";
 import { deliveryDelta, type SettledData } from "../domain/stats-delta.ts";
 import type { StoreDeltas } from "../jobs/aggregate-stats.ts";
 import { type NotificationFactsStore, notificationFactsOf } from "../stores/notification-facts-store.ts";
-import type { CreateMessages } from "../webhooks/create-webhooks.ts";
+import type { WebhookSending } from "../webhooks/create-webhooks.ts";
 
 /** The events that statistics always need. */
 const counted: ReadonlyMap<string, Pick<MessageContract, "schema" | "isPlain">> = new Map([
@@ -29,7 +30,7 @@ const counted: ReadonlyMap<string, Pick<MessageContract, "schema" | "isPlain">> 
 export const recordEvents = (
   storeDeltas: StoreDeltas,
   notificationFacts: NotificationFactsStore,
-  createWebhookMessages: CreateMessages,
+  webhooks: Pick<WebhookSending, "ofProjects" | "createMessages">,
 ) =>
   defineBatchHandler({
     durable: "analytics-events", // renaming a durable replays its stream
@@ -40,11 +41,13 @@ export const recordEvents = (
     waitMs: 200, // statistics are aggregated once a second anyway
     concurrency: 2,
     async handle(events) {
+      const projectIds = new Set<ProjectId>();
       const settled: SettledData[] = [];
       const accepted: DataOf<typeof NotificationAcceptedV1>[] = [];
       const changed: DataOf<typeof NotificationChangedV1>[] = [];
       for (const [subject, own] of Map.groupBy(events, (event) => event.subject)) {
-        const type = eventTypeOf(subject)?.type ?? "";
+        const { projectId = "", type = "" } = eventTypeOf(subject) ?? {};
+        projectIds.add(projectId as ProjectId);
         if (!counted.has(type)) continue;
         const data = own.map((event) => event.data);
         if (type === NotificationAcceptedV1.ceType) accepted.push(...(data as DataOf<typeof NotificationAcceptedV1>[]));
@@ -52,11 +55,16 @@ export const recordEvents = (
           changed.push(...(data as DataOf<typeof NotificationChangedV1>[]));
         else settled.push(...(data as SettledData[]));
       }
+      const withFacts = accepted.filter(({ topics, users, send_at }) => topics || users || send_at);
+      const createWebhookMessages = async () => {
+        const subscribers = await webhooks.ofProjects([...projectIds]);
+        if (subscribers.length > 0) await webhooks.createMessages(subscribers, events);
+      };
       await Promise.all([
         storeDeltas(settled.map(deliveryDelta)),
-        notificationFacts.put(accepted.flatMap((data) => notificationFactsOf(data) ?? [])),
-        createWebhookMessages(events),
+        withFacts.length > 0 && notificationFacts.put(withFacts.map(notificationFactsOf)),
+        createWebhookMessages(),
       ]);
-      await notificationFacts.reschedule(changed);
+      if (changed.length > 0) await notificationFacts.reschedule(changed);
     },
   });

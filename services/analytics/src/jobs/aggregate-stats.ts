@@ -21,12 +21,18 @@ const nothing: Result = { documents: 0, more: false };
 
 type Stores = { readonly deltas: StatsDeltaStore; readonly rollups: RollupStore; readonly tagValues: TagValueStore };
 
+/** Most projects have no tags. */
+const noTags = (): never => {
+  throw new Error("deltas without tags have one");
+};
+
 /** Adds stored deltas to the rollups, each once, even if a process is killed at any point. Resolves when one run is complete. */
-export const createAggregate = ({ deltas, rollups, tagValues }: Stores, now: () => Date) => {
+export const createAggregate = ({ deltas, rollups, tagValues }: Stores) => {
   const by = randomUUID();
   const complete = async ({ number, deltas: ids }: Pick<AggregationRun, "number" | "deltas">): Promise<void> => {
     const found = await deltas.get(ids);
-    await rollups.add(number, aggregateDeltas(found, await tagValues.scopesOf(found)));
+    const tagged = found.some(({ increments }) => increments.some(({ tags }) => tags !== undefined));
+    await rollups.add(number, aggregateDeltas(found, tagged ? await tagValues.scopesOf(found) : noTags));
     await deltas.markAggregated(ids);
     await deltas.endRun(number);
   };
@@ -34,7 +40,7 @@ export const createAggregate = ({ deltas, rollups, tagValues }: Stores, now: () 
     // Read before the deltas, so that no run up to this one contains the deltas found below.
     const last = await deltas.lastRun();
     if (!last.done) {
-      if (last.by !== by && now().getTime() - last.at.getTime() < runTimeoutMs) return nothing;
+      if (last.by !== by && Date.now() - last.at.getTime() < runTimeoutMs) return nothing;
       await complete(last);
       return { documents: last.deltas.length, more: true };
     }
@@ -44,7 +50,7 @@ export const createAggregate = ({ deltas, rollups, tagValues }: Stores, now: () 
       increments += size;
       return index === 0 || increments <= maxIncrements ? [_id] : [];
     });
-    if (ids.length === 0 || !(await deltas.beginRun(last, { deltas: ids, by, at: now() }))) return nothing;
+    if (ids.length === 0 || !(await deltas.beginRun(last, { deltas: ids, by, at: new Date() }))) return nothing;
     await complete({ number: last.number + 1, deltas: ids });
     return { documents: ids.length, more: ids.length < found.length || found.length === page };
   };
@@ -56,8 +62,8 @@ export type StoreDeltas = (batch: readonly StatsDelta[]) => Promise<void>;
  * A run costs eight commands, however few deltas it has. So `store` starts a run at once only if none ran for a second; otherwise
  * the next run takes all deltas of that second. The job also finds deltas that other processes stored and left.
  */
-export const createAggregation = (stores: Stores, now: () => Date, log: Logger) => {
-  const aggregate = createAggregate(stores, now);
+export const createAggregation = (stores: Stores, log: Logger) => {
+  const aggregate = createAggregate(stores);
   let lastRunAt = Number.NEGATIVE_INFINITY;
   let job: PeriodicTask | undefined;
   const store: StoreDeltas = async (batch) => {

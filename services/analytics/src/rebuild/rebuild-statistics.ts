@@ -34,7 +34,7 @@ export const rebuildStatistics = async (
   progress: (message: string) => void,
 ): Promise<void> => {
   // Waiting deltas are aggregated first: figures that are not rebuilt must include them too.
-  const aggregate = createAggregate({ deltas, rollups, tagValues }, () => new Date());
+  const aggregate = createAggregate({ deltas, rollups, tagValues });
   for (let waiting = true; waiting; ) {
     const { documents } = await aggregate();
     waiting = documents > 0 || !(await deltas.lastRun()).done;

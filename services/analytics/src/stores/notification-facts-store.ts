@@ -34,10 +34,9 @@ export type NotificationFacts = {
   readonly sendAt?: Date;
 };
 
-/** Undefined for a notification without topics, users and `send_at`. */
-export const notificationFactsOf = (data: DataOf<typeof NotificationAcceptedV1>): NotificationFacts | undefined => {
+/** Of a notification with topics, users or `send_at`: others have none. */
+export const notificationFactsOf = (data: DataOf<typeof NotificationAcceptedV1>): NotificationFacts => {
   const { project_id: projectId, notification_id: notificationId, at, send_at: sendAt, topics = [], users = [] } = data;
-  if (topics.length === 0 && users.length === 0 && sendAt === undefined) return undefined;
   return {
     _id: notificationId,
     projectId,

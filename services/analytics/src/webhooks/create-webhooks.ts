@@ -1,5 +1,5 @@
 import { type MessageDelivery, publishEvent } from "@herald/bus";
-import { eventTypeOf, headerNames, type OutboxEvent, ProjectId } from "@herald/contracts";
+import { eventTypeOf, headerNames, type OutboxEvent, type ProjectId } from "@herald/contracts";
 import { createOutboundProxy, type Resolve } from "@herald/kit";
 import { createOutbox } from "@herald/mongo";
 import type { ServiceDeps } from "@herald/service";
@@ -9,12 +9,9 @@ import { isSubscribed, newWebhookMessage, type ReceivedEvent } from "./webhook-m
 import { createWebhookMessageStore } from "./webhook-message-store.ts";
 import { handleWebhookRequests } from "./webhook-requests.ts";
 import { createWebhookSender } from "./webhook-sender.ts";
-import { createWebhookStore, webhookCollection } from "./webhook-store.ts";
+import { createWebhookStore, type WebhookDocument, webhookCollection } from "./webhook-store.ts";
 
 type AnyEvent = MessageDelivery<Readonly<Record<string, unknown>>>;
-
-/** Stores one message for each event and subscribed webhook, and starts to send it. */
-export type CreateMessages = (events: readonly AnyEvent[]) => Promise<void>;
 
 const receivedEvent = (event: AnyEvent, projectId: ProjectId): ReceivedEvent => {
   const { id, subject, data, publishedAt, header } = event;
@@ -77,14 +74,12 @@ export const createWebhookSending = (config: AnalyticsConfig, deps: ServiceDeps 
     pollIntervalMs,
   });
 
-  const createMessages: CreateMessages = async (events) => {
-    const bySubject = Map.groupBy(events, ({ subject }) => subject);
-    const byProject = Map.groupBy(bySubject, ([subject]) => eventTypeOf(subject)?.projectId);
-    const projectIds = [...byProject.keys()].flatMap((id) => ProjectId.safeParse(id).data ?? []);
-    const found = await webhooks.ofProjects(projectIds);
+  /** Stores one message for each event and subscribed webhook, and starts to send it. */
+  const createMessages = async (found: readonly WebhookDocument[], events: readonly AnyEvent[]): Promise<void> => {
+    const byProject = Map.groupBy(events, ({ subject }) => eventTypeOf(subject)?.projectId);
     const created = found.flatMap((webhook) =>
       (byProject.get(webhook.projectId) ?? [])
-        .flatMap(([, own]) => own.map((event) => receivedEvent(event, webhook.projectId)))
+        .map((event) => receivedEvent(event, webhook.projectId))
         .filter((event) => isSubscribed(webhook, event))
         .map((event) => ({
           ...newWebhookMessage(webhook, event),
@@ -97,6 +92,7 @@ export const createWebhookSending = (config: AnalyticsConfig, deps: ServiceDeps 
   };
 
   return {
+    ofProjects: webhooks.ofProjects,
     createMessages,
     stores: [webhooks, messages],
     rewrite: messages.rewrite,
@@ -123,3 +119,5 @@ export const createWebhookSending = (config: AnalyticsConfig, deps: ServiceDeps 
     },
   };
 };
+
+export type WebhookSending = ReturnType<typeof createWebhookSending>;

@@ -9,6 +9,7 @@ import {
 import { type Envelope, type Logger, type MasterKeys, rewrapAll, seal, unseal } from "@herald/kit";
 import {
   createCounts,
+  findByProjects,
   findPage,
   guardStore,
   type IndexSpec,
@@ -72,8 +73,7 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
     count: (projectId: ProjectId): Promise<number> =>
       webhooks.countDocuments({ projectId }, { hint: indexName(indexes.byProject) }),
 
-    ofProjects: (projectIds: readonly ProjectId[]): Promise<WebhookDocument[]> =>
-      webhooks.find({ projectId: { $in: [...projectIds] } }, { hint: indexName(indexes.byProject) }).toArray(),
+    ofProjects: findByProjects(webhooks, indexes.byProject),
 
     /** Stores a new webhook. A repeat replaces the secret, which no client has received yet. */
     create: async (projectId: ProjectId, id: WebhookId, settings: WebhookSettings, secret: string, now: Date) => {
