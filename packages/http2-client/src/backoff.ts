@@ -3,24 +3,23 @@
  * random jitter of up to half, so that many processes do not retry at the same moment. All times come from one monotonic clock.
  */
 export function createBackoff({ firstMs, maxMs }: { firstMs: number; maxMs: number }, random = Math.random) {
-  let failures = 0;
-  let nextAt = 0;
-  let reason = "";
-  return {
-    failed(now: number, why: string): void {
-      const pause = Math.min(maxMs, firstMs * 2 ** Math.min(failures, 30));
-      failures++;
-      reason = why;
-      nextAt = now + pause * (0.5 + random() / 2);
-    },
-    succeeded(): void {
-      failures = 0;
-      nextAt = 0;
-      reason = "";
-    },
-    failures: () => failures,
-    nextAt: () => nextAt,
+  const backoff = {
+    failures: 0,
+    nextAt: 0,
     /** The reason of the last failure; empty when the last attempt succeeded. */
-    reason: () => reason,
+    reason: "",
+    failed(now: number, why: string): void {
+      const pause = Math.min(maxMs, firstMs * 2 ** Math.min(backoff.failures, 30));
+      backoff.failures++;
+      backoff.reason = why;
+      backoff.nextAt = now + pause * (0.5 + random() / 2);
+    },
+    /** Needed only after a failure. */
+    succeeded(): void {
+      backoff.failures = 0;
+      backoff.nextAt = 0;
+      backoff.reason = "";
+    },
   };
+  return backoff;
 }

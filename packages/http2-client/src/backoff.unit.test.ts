@@ -7,7 +7,7 @@ test("doubles with every failure up to its longest pause, less up to a half", ()
   const pauses = [longest, shortest].map((backoff) =>
     Array.from({ length: 6 }, () => {
       backoff.failed(5_000, "unavailable");
-      return backoff.nextAt() - 5_000;
+      return backoff.nextAt - 5_000;
     }),
   );
   expect(pauses).toEqual([
@@ -20,9 +20,9 @@ test("starts over after a success", () => {
   const backoff = createBackoff({ firstMs: 100, maxMs: 1_000 }, () => 1);
   backoff.failed(0, "refused");
   backoff.failed(0, "unavailable");
-  expect([backoff.failures(), backoff.reason(), backoff.nextAt()]).toEqual([2, "unavailable", 200]);
+  expect([backoff.failures, backoff.reason, backoff.nextAt]).toEqual([2, "unavailable", 200]);
   backoff.succeeded();
-  expect([backoff.failures(), backoff.reason(), backoff.nextAt()]).toEqual([0, "", 0]);
+  expect([backoff.failures, backoff.reason, backoff.nextAt]).toEqual([0, "", 0]);
   backoff.failed(1_000, "again");
-  expect(backoff.nextAt()).toBe(1_100);
+  expect(backoff.nextAt).toBe(1_100);
 });

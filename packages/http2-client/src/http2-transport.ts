@@ -43,7 +43,7 @@ export function createHttp2Transport(options: TransportOptions): Transport {
     changed: pump,
     finished(pending: PendingRequest, answer: TransportAnswer) {
       pending.connection = undefined;
-      if (answer.kind === "answered") backoff.succeeded();
+      if (answer.kind === "answered" && backoff.failures > 0) backoff.succeeded();
       if (pending.done) return;
       if (answer.kind === "unprocessed" && !closing && pending.resends++ < limits.maxResends) queue.requeue(pending);
       else settle(pending, answer);
@@ -57,7 +57,7 @@ export function createHttp2Transport(options: TransportOptions): Transport {
   /** A connection ended or could not be opened. `failure`: the reason, if it answered nothing. */
   function ended(failure: string | undefined): void {
     if (failure !== undefined && !closing) backoff.failed(performance.now(), failure);
-    if (backoff.failures() >= failuresUntilDown && !anyUsable()) giveUp(backoff.reason());
+    if (backoff.failures >= failuresUntilDown && !anyUsable()) giveUp(backoff.reason);
     pump();
     closed.check();
   }
@@ -90,7 +90,7 @@ export function createHttp2Transport(options: TransportOptions): Transport {
       }
     }
     if (closing || queue.size() === 0) return;
-    const pause = backoff.nextAt() - performance.now();
+    const pause = backoff.nextAt - performance.now();
     if (pause <= 0) open();
     else
       retry ??= setTimeout(() => {
@@ -138,7 +138,7 @@ export function createHttp2Transport(options: TransportOptions): Transport {
     for (const pending of late) {
       const { connection } = pending;
       if (connection === undefined) {
-        const reason = backoff.reason() || "no stream became free";
+        const reason = backoff.reason || "no stream became free";
         settle(pending, { kind: "unprocessed", reason: `${reason} (waited ${limits.requestTimeoutMs} ms)` });
       } else {
         settle(pending, { kind: "unknown", reason: `no answer within ${limits.requestTimeoutMs} ms` });
@@ -154,8 +154,8 @@ export function createHttp2Transport(options: TransportOptions): Transport {
       return new Promise((resolve) => {
         assertSendable(request);
         if (closing) return resolve({ kind: "unprocessed", reason: "the transport is closed" });
-        if (backoff.failures() >= failuresUntilDown && performance.now() < backoff.nextAt() && !anyUsable())
-          return resolve({ kind: "unprocessed", reason: backoff.reason() });
+        if (backoff.failures >= failuresUntilDown && performance.now() < backoff.nextAt && !anyUsable())
+          return resolve({ kind: "unprocessed", reason: backoff.reason });
         const pending: PendingRequest = {
           request,
           order: order++,
@@ -174,7 +174,7 @@ export function createHttp2Transport(options: TransportOptions): Transport {
     async close() {
       if (!closing) {
         closing = true;
-        giveUp(backoff.reason() || "the transport is closed");
+        giveUp(backoff.reason || "the transport is closed");
         for (const connection of connections) connection.drain();
         dialling?.abort(new Error("closed while connecting"));
       }

@@ -52,7 +52,7 @@ export function createNegotiatedTransport(options: TransportOptions, now = () =>
   };
 
   const isDue = (): boolean =>
-    (!connection || (suspect && now() - connection.negotiatedAt > renegotiateAfterMs)) && now() >= backoff.nextAt();
+    (!connection || (suspect && now() - connection.negotiatedAt > renegotiateAfterMs)) && now() >= backoff.nextAt;
 
   return {
     async send(request) {
@@ -62,8 +62,8 @@ export function createNegotiatedTransport(options: TransportOptions, now = () =>
         });
         await negotiating;
       }
-      if (closing) return { kind: "unprocessed", reason: backoff.reason() || "the transport is closed" };
-      if (!connection) return { kind: "unprocessed", reason: backoff.reason() };
+      if (closing) return { kind: "unprocessed", reason: backoff.reason || "the transport is closed" };
+      if (!connection) return { kind: "unprocessed", reason: backoff.reason };
       const answer = await connection.transport.send(request);
       if (answer.kind === "unprocessed") suspect = true;
       return answer;

@@ -262,10 +262,10 @@ export function openConnection(
   });
 
   const connection: Connection = {
-    usable: () => state === "connecting" || (state === "open" && !keepalive.isSuspect()),
+    usable: () => state === "connecting" || (state === "open" && !keepalive.isSuspect),
     connecting: () => state === "connecting",
     room: () =>
-      state === "open" && !keepalive.isSuspect() && !outbound.full()
+      state === "open" && !keepalive.isSuspect && !outbound.full()
         ? Math.min(concurrency.limit(), peerLimit) - streams.size
         : 0,
     send(pending) {

@@ -14,7 +14,6 @@ type Deps = {
 
 /** Checks with PING whether the peer is alive: at intervals, and when an answer is overdue. */
 export function createKeepalive({ limits, sendPing, idleSince, onDead, onIdle }: Deps) {
-  let suspect = false;
   let deadline: NodeJS.Timeout | undefined;
 
   function ask(): void {
@@ -33,21 +32,22 @@ export function createKeepalive({ limits, sendPing, idleSince, onDead, onIdle }:
   }, limits.pingIntervalMs);
   heartbeat.unref();
 
-  return {
+  const keepalive = {
     /** An answer is overdue: send no new requests to this peer until it answers the PING. */
-    isSuspect: () => suspect,
+    isSuspect: false,
     probe(): void {
-      suspect = true;
+      keepalive.isSuspect = true;
       ask();
     },
     onPong(): void {
       clearTimeout(deadline);
       deadline = undefined;
-      suspect = false;
+      keepalive.isSuspect = false;
     },
     stop(): void {
       clearTimeout(deadline);
       clearInterval(heartbeat);
     },
   };
+  return keepalive;
 }

@@ -28,7 +28,7 @@ const stall = (ms: number) => {
 test("a peer that does not answer is dead", async () => {
   const { keepalive, events, died } = connection();
   keepalive.probe();
-  expect(keepalive.isSuspect()).toBe(true);
+  expect(keepalive.isSuspect).toBe(true);
   await died;
   keepalive.stop();
   expect(events).toEqual(["ping", "dead"]);
@@ -49,7 +49,7 @@ test("a stall of this process does not count against the peer: received frames a
   await answered;
   keepalive.stop();
   expect(events).toEqual(["ping"]);
-  expect(keepalive.isSuspect()).toBe(false);
+  expect(keepalive.isSuspect).toBe(false);
 });
 
 test("one PING at a time is asked", () => {
