@@ -76,7 +76,7 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
       const result = await (requestId === undefined ? work() : withRequestId(requestId, work));
       // To check and to send a long answer costs as much as to read it.
       if (isHeavy && deadline.remainingMs() === 0) throw deadlineExceeded(undefined);
-      return { answer: contract.answer.parse(result) };
+      return { answer: contract.isPlain?.(result) ? result : contract.answer.parse(result) };
     } catch (error) {
       failSpan(span, error);
       const cause = deadline.remainingMs() === 0 ? deadlineExceeded(error) : error;

@@ -177,6 +177,7 @@ const noReply = (service: string, cause: unknown): HeraldError =>
 /** Returns the answer of a reply, or throws the HeraldError that it carries. */
 const unwrap = <Answer extends z.ZodType>(contract: RequestContract<z.ZodType, Answer>, reply: Reply) => {
   if ("error" in reply) throw errorOf(reply.error);
+  if (contract.isPlain?.(reply.answer)) return reply.answer as z.output<Answer>;
   const { data, error } = contract.answer.safeParse(reply.answer);
   if (error)
     throw new HeraldError("internal", `${contract.name}: the answer does not match its contract`, { cause: error });

@@ -115,6 +115,8 @@ export type RequestContract<Request extends z.ZodType = z.ZodType, Answer extend
   readonly answer: Answer;
   /** Whether the answer needs a scan of many rows: a service runs few such requests at a time. Absent: never. */
   readonly isHeavy?: ((request: z.output<Request>) => boolean) | undefined;
+  /** A fast check whether `answer` takes a long answer unchanged. */
+  readonly isPlain?: ((answer: unknown) => boolean) | undefined;
 };
 
 /** Declares a request by its fields: `defineRequest("registry.devices.get", { projectId, deviceId }, Device)`. */
@@ -123,6 +125,7 @@ export const defineRequest = <Fields extends z.core.$ZodLooseShape, Answer exten
   fields: Fields,
   answer: Answer,
   isHeavy?: (request: z.output<z.ZodObject<Fields>>) => boolean,
+  isPlain?: (answer: unknown) => boolean,
 ): RequestContract<z.ZodObject<Fields>, Answer> => ({
   name,
   subject: `push.req.v1.${name}`,
@@ -130,6 +133,7 @@ export const defineRequest = <Fields extends z.core.$ZodLooseShape, Answer exten
   request: z.object(fields),
   answer,
   isHeavy,
+  isPlain,
 });
 
 /** {@link defineRequest} for a page of a list's rows. Numbered pages deep in the list are heavy. */

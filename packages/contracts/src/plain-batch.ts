@@ -1,8 +1,10 @@
 import type { z } from "zod";
 import { isObject } from "./app-data.ts";
 import { isDeviceId } from "./ids.ts";
-import { ApnsEnvironment, FcmTokenKind } from "./platforms.ts";
+import { ApnsEnvironment, FcmTokenKind, Platform, Provider } from "./platforms.ts";
 
+const platforms: ReadonlySet<unknown> = new Set(Platform.options);
+const providers: ReadonlySet<unknown> = new Set(Provider.options);
 const environments: ReadonlySet<unknown> = new Set(ApnsEnvironment.options);
 const tokenKinds: ReadonlySet<unknown> = new Set(FcmTokenKind.options);
 
@@ -64,3 +66,32 @@ export const plainBatch =
     Array.isArray(data.devices) &&
     isTakenWhole(schema, { ...data, devices: [] }) &&
     data.devices.every(isPlainDevice);
+
+const isText = (value: unknown): boolean => typeof value === "string";
+
+/** The same for the audiences of sends, each of them null or its `batches` and what is `unmatched`. */
+export const plainAudiences = (recipient: z.ZodType) => {
+  const isPlainBatch = (batch: unknown): boolean => {
+    if (!isObject(batch)) return false;
+    const { platform, provider, devices, ...more } = batch;
+    for (const _ in more) return false;
+    return (
+      platforms.has(platform) &&
+      (provider === undefined || providers.has(provider)) &&
+      Array.isArray(devices) &&
+      devices.every((device) => isPlainRecipient(recipient, device))
+    );
+  };
+  const isPlainAudience = (audience: unknown): boolean => {
+    if (audience === null) return true;
+    if (!isObject(audience)) return false;
+    const { batches, unmatched, ...more } = audience;
+    for (const _ in more) return false;
+    return Array.isArray(batches) && batches.every(isPlainBatch) && Array.isArray(unmatched) && unmatched.every(isText);
+  };
+  return (answer: unknown): boolean =>
+    isObject(answer) &&
+    Object.keys(answer).length === 1 &&
+    Array.isArray(answer.sends) &&
+    answer.sends.every(isPlainAudience);
+};

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { DeliverBatchV1 } from "./deliver-batch.ts";
 import { DeliveryAcceptedV1 } from "./events.ts";
 import { newDeviceId, newNotificationId, newProjectId } from "./ids.ts";
+import { ResolveSends } from "./requests/audience.ts";
 
 const now = new Date("2030-01-01T00:00:00Z");
 const device = { id: newDeviceId(now), token: "ab12", tokenAt: 1_700_000_000_000 };
@@ -93,5 +94,49 @@ describe("a plain batch", () => {
       { numRuns: 2_000 },
     );
     expect(plain).toBeGreaterThan(20);
+  });
+});
+
+describe("plain audiences of sends", () => {
+  const ios = { platform: "ios", devices: [device] };
+  const audience = { batches: [ios, { platform: "ios", provider: "fcm", devices: [] }], unmatched: ["user:u"] };
+  const accepts = (...sends: unknown[]) => ResolveSends.isPlain?.({ sends });
+
+  test.each([
+    ["batches and unmatched targets", [audience]],
+    ["null", [null, audience]],
+  ])("have %s", (_, sends) => {
+    expect(accepts(...sends)).toBe(true);
+    expect(ResolveSends.answer.parse({ sends })).toEqual({ sends });
+  });
+
+  test.each<[string, unknown]>([
+    ["a field that the schema strips", { ...audience, more: 1 }],
+    ["a batch's field that the schema strips", { ...audience, batches: [{ ...ios, more: 1 }] }],
+    ["a device's field that the schema strips", { ...audience, batches: [{ ...ios, devices: [{ ...device, x: 1 }] }] }],
+    ["another platform", { ...audience, batches: [{ ...ios, platform: "tv" }] }],
+    ["another provider", { ...audience, batches: [{ ...ios, provider: "sms" }] }],
+    ["no list of what is unmatched", { batches: [ios] }],
+  ])("have not %s", (_, one) => {
+    expect(accepts(audience, one)).toBe(false);
+  });
+
+  test("are what the schema takes as it is, whatever comes", () => {
+    const anyOne = fc.oneof(
+      fc.record({
+        batches: fc.array(fc.record({ platform: field, provider: field, devices: fc.array(anyDevice) }), {
+          maxLength: 2,
+        }),
+        unmatched: fc.array(field, { maxLength: 2 }),
+      }),
+      fc.constantFrom(null, audience, { ...audience, more: 1 }),
+      fc.anything(),
+    );
+    fc.assert(
+      fc.property(fc.array(anyOne, { maxLength: 3 }), (sends) => {
+        if (accepts(...sends)) expect(ResolveSends.answer.parse({ sends })).toEqual({ sends });
+      }),
+      { numRuns: 2_000 },
+    );
   });
 });

@@ -6,6 +6,7 @@ import { Device } from "../http/v1/devices.ts";
 import { LocalTime } from "../http/v1/local-time.ts";
 import { QuietHours } from "../http/v1/quiet-hours.ts";
 import { DeviceId, maxGroupSize, ProjectId } from "../ids.ts";
+import { plainAudiences } from "../plain-batch.ts";
 import { AppId, Platform, Provider } from "../platforms.ts";
 import { PushKey } from "../push-types.ts";
 
@@ -75,6 +76,8 @@ export const ResolveSends = defineRequest(
   z.object({
     sends: z.array(z.object({ batches: z.array(ResolvedBatch), unmatched: z.array(z.string()) }).nullable()),
   }),
+  undefined,
+  plainAudiences(Recipient),
 );
 
 /** The number of active Web Push subscriptions per key. Subscriptions without `keyId` are older than key ids. */
