@@ -220,16 +220,21 @@ export const isDirect = (lookups: readonly DeviceLookup[]): boolean =>
 
 type IndexedKey = Exclude<TargetKey, "unindexed">;
 
-/** The keys of a send, in the order of its targets; undefined: a target is a topic, or no index finds its devices. */
-export const keysOfSend = (targets: readonly string[]): readonly IndexedKey[] | undefined => {
+/** The parsed targets of a send, and their keys in the same order. Undefined: a target is a topic, or no index finds its devices. */
+export const indexedTargets = (
+  sources: readonly string[],
+): { readonly targets: readonly Target[]; readonly keys: readonly IndexedKey[] } | undefined => {
+  const targets: Target[] = [];
   const keys: IndexedKey[] = [];
-  for (const source of targets) {
+  for (const source of sources) {
     const parsed = parseTarget(source);
-    const key = "target" in parsed && hasFewDevices(parsed.target) ? keyOf(parsed.target) : "unindexed";
+    if (!("target" in parsed) || !hasFewDevices(parsed.target)) return undefined;
+    const key = keyOf(parsed.target);
     if (key === "unindexed") return undefined;
+    targets.push(parsed.target);
     keys.push(key);
   }
-  return keys;
+  return { targets, keys };
 };
 
 /** What finds the devices of sends: ids, token hashes and facets, each once. */

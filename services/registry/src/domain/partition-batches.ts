@@ -97,7 +97,8 @@ const weigh = ({ token, keys, vapidKeyId, userId, app, capabilities, values }: R
   (capabilities === undefined ? 0 : capabilityBytes) +
   (userId === undefined ? 0 : '{"userId":}'.length + weighText(userId)) +
   (plainAscii.test(token) ? token.length : Buffer.byteLength(JSON.stringify(token))) +
-  (keys === undefined && vapidKeyId === undefined ? 0 : JSON.stringify({ keys, vapidKeyId }).length);
+  (keys === undefined ? 0 : '"keys":{"p256dh":,"auth":},'.length + weighText(keys.p256dh) + weighText(keys.auth)) +
+  (vapidKeyId === undefined ? 0 : '"vapidKeyId":,'.length + weighText(vapidKeyId));
 
 const byId = (one: Partitionable, other: Partitionable): number => (one.recipient.id < other.recipient.id ? -1 : 1);
 

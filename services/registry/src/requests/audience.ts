@@ -12,20 +12,18 @@ import { createYieldIfDue, existing } from "@herald/kit";
 import { maxSmallAudience, noZone } from "@herald/rules";
 import type { z } from "zod";
 import type { Deps } from "../deps.ts";
-import { assign, keysOfSend, wantedKeys } from "../domain/audience.ts";
+import { assign, indexedTargets, wantedKeys } from "../domain/audience.ts";
 import { type Candidate, matches } from "../domain/matches.ts";
 import { type BucketRange, nextPage, partitionBatches } from "../domain/partition-batches.ts";
 import { createRuleCounts } from "../domain/rule-counts.ts";
-import type { AudienceRow } from "../stores/audience-row.ts";
+import { type AudienceRow, mayBeReachedTwice, partitionableOf } from "../stores/audience-row.ts";
 import { deviceNotFound, deviceView } from "./change-device.ts";
 import {
   audienceQuery,
   candidateOf,
   firstRange,
   isOfApp,
-  mayBeReachedTwice,
   parseTargets,
-  partitionableOf,
   reachedTwice,
   readPage,
   withPushTokens,
@@ -80,23 +78,27 @@ const resolve = async (
   { projectId, sends, limit }: z.infer<typeof ResolveSends.request>,
   signal: AbortSignal,
 ) => {
-  const keysOfAll = sends.map(({ targets }) => keysOfSend(targets));
-  const wanted = keysOfAll.flatMap((keys) => keys ?? []);
+  const indexed = sends.map(({ targets }) => indexedTargets(targets));
   const anyRules = sends.some(({ rules }) => rules !== undefined);
-  const found = await audience.named(projectId, wantedKeys(wanted), (limit + 1) * sends.length, anyRules);
-  const resolveOne = async (
-    { targets, app, push, without, rules }: (typeof sends)[number],
-    keys: (typeof keysOfAll)[number],
-  ) => {
-    if (!keys) return null;
+  const wanted = wantedKeys(indexed.flatMap((one) => one?.keys ?? []));
+  const found = await audience.named(projectId, wanted, (limit + 1) * sends.length, anyRules);
+  const namedAlone = (keys: Parameters<typeof wantedKeys>[0]) => {
     signal.throwIfAborted();
-    const rows = found ?? (await audience.named(projectId, wantedKeys(keys), limit, anyRules));
+    return audience.named(projectId, wantedKeys(keys), limit, anyRules);
+  };
+  const resolveOne = async (
+    { targets: sources, app, push, without, rules }: (typeof sends)[number],
+    one: (typeof indexed)[number],
+  ) => {
+    if (!one) return null;
+    const { targets, keys } = one;
+    const rows = found ?? (await namedAlone(keys));
     if (!rows) return null;
     const { devices, matched } = assign(keys, app === undefined ? rows : onlyOfApp(app, rows));
     if (devices.length > limit) return null;
-    signal.throwIfAborted();
-    const unmatched = targets.filter((_, at) => !matched.has(at));
+    const unmatched = sources.filter((_, at) => !matched.has(at));
     if (push !== undefined) {
+      signal.throwIfAborted();
       const chosen = await withPushTokens(
         audience,
         { projectId, push, without },
@@ -104,16 +106,18 @@ const resolve = async (
       );
       return { batches: partitionBatches(chosen), unmatched };
     }
-    const twice = devices.some(mayBeReachedTwice)
-      ? await reachedTwice(audience, { projectId, targets: await parseTargets(targets), app }, devices)
-      : undefined;
-    const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
+    let reached = devices;
+    if (devices.some(mayBeReachedTwice)) {
+      signal.throwIfAborted();
+      const twice = await reachedTwice(audience, { projectId, targets, app }, devices);
+      reached = devices.filter(({ _id }) => !twice.has(_id));
+    }
     return {
       batches: partitionBatches(reached.map((row) => partitionableOf(row, { rules }))),
       unmatched,
     };
   };
-  return { sends: await Promise.all(sends.map((send, at) => resolveOne(send, keysOfAll[at]))) };
+  return { sends: await Promise.all(sends.map((send, at) => resolveOne(send, indexed[at]))) };
 };
 
 /** The zones of few devices are read; a large audience may have any of its project's. */

@@ -9,7 +9,6 @@ import {
   type Target,
 } from "@herald/contracts";
 import { createYieldIfDue, HeraldError } from "@herald/kit";
-import { deviceValues } from "@herald/rules";
 import { audienceOf, type DeviceLookup, isDirect, neededBy } from "../domain/audience.ts";
 import { tokenFacet } from "../domain/facets.ts";
 import type { StoredToken } from "../domain/further-tokens.ts";
@@ -22,19 +21,12 @@ import {
   type Partitionable,
   smallAudience,
 } from "../domain/partition-batches.ts";
-import { ruleInputsOf } from "../domain/preferences.ts";
-import { type AudienceRow, recipientOf } from "../stores/audience-row.ts";
+import { type AudienceRow, type Installed, mayBeReachedTwice, partitionableOf } from "../stores/audience-row.ts";
 import type { AudienceStore, InstalledRow } from "../stores/audience-store.ts";
 
 /** Whether a send to devices of `app` is for a device. */
 export const isOfApp = (app: string | undefined, device: { readonly app?: string | undefined }): boolean =>
   app === undefined || device.app === app;
-
-/** The fields that show whether two devices are the same app installation of the same user. */
-type Installed = Pick<AudienceRow, "_id" | "provider" | "installationKey">;
-
-export const mayBeReachedTwice = ({ provider, installationKey }: Installed): boolean =>
-  provider !== undefined && installationKey !== undefined;
 
 /**
  * Maps each device that would get the push twice to the device of the same app installation that gets it through the platform's own
@@ -111,7 +103,7 @@ export const audienceQuery = async (
   projectId: ProjectId,
   { targets: sources, app, push, without, devicePaths, rules }: AskedAudience,
 ) => {
-  const targets = await parseTargets(sources);
+  const targets: readonly Target[] = await parseTargets(sources);
   return {
     projectId,
     targets,
@@ -215,20 +207,6 @@ export const candidateOf = <Row extends Pick<AudienceRow, "_id"> & Partial<Pick<
   ...row,
   id: row._id,
   facets: new Set(row.facets),
-});
-
-export const partitionableOf = (
-  row: AudienceRow,
-  { devicePaths, rules }: Pick<AskedAudience, "devicePaths" | "rules"> = {},
-): Partitionable => ({
-  platform: row.platform,
-  ...(row.provider && { provider: row.provider }),
-  recipient: {
-    ...recipientOf(row),
-    ...(rules && ruleInputsOf(row, rules)),
-    ...(devicePaths && { values: { device: deviceValues(row, devicePaths) } }),
-  },
-  changedAt: row.updatedAt.getTime(),
 });
 
 /**

@@ -1,9 +1,9 @@
 import type { AskedRules, PlaceInChunk, ProjectId, RecipientKind, RecipientLine } from "@herald/contracts";
 import { createYieldIfDue } from "@herald/kit";
 import type { Partitionable } from "../domain/partition-batches.ts";
-import type { AudienceRow } from "../stores/audience-row.ts";
+import { type AudienceRow, mayBeReachedTwice, partitionableOf } from "../stores/audience-row.ts";
 import type { AudienceStore, IdRange } from "../stores/audience-store.ts";
-import { mayBeReachedTwice, parseTargets, partitionableOf, reachedTwice } from "./read-audience.ts";
+import { parseTargets, reachedTwice } from "./read-audience.ts";
 
 /** What of a device is the key of its recipient. */
 const keyOf: Readonly<Record<RecipientKind, (row: AudienceRow) => string | undefined>> = {

@@ -1,6 +1,9 @@
-import type { Recipient } from "@herald/contracts";
+import type { AskedRules, Recipient } from "@herald/contracts";
+import { deviceValues } from "@herald/rules";
 import { BSON } from "mongodb";
 import type { StoredToken } from "../domain/further-tokens.ts";
+import type { Partitionable } from "../domain/partition-batches.ts";
+import { ruleInputsOf } from "../domain/preferences.ts";
 import type { DeviceDocument } from "./device-document.ts";
 
 export const audienceFields = {
@@ -28,7 +31,32 @@ export type AudienceRow = Pick<DeviceDocument, "_id" | keyof typeof audienceFiel
   Partial<Pick<DeviceDocument, "tokens" | "facets" | "metadata" | "identifiers" | "lastSeenAt">> &
   Partial<Pick<DeviceDocument, keyof typeof ruleFields>>;
 
-export const recipientOf = (row: AudienceRow): Recipient => {
+/** The fields that show whether two devices are the same app installation of the same user. */
+export type Installed = Pick<AudienceRow, "_id" | "provider" | "installationKey">;
+
+/** Whether the platform's own provider may serve another device of the same app installation. */
+export const mayBeReachedTwice = ({ provider, installationKey }: Installed): boolean =>
+  provider !== undefined && installationKey !== undefined;
+
+/** What a send asks about its devices. */
+export type Asked = {
+  /** Rows have their devices' values at these paths. */
+  readonly devicePaths?: readonly string[] | undefined;
+  /** Rows have what these rules of the project ask about. */
+  readonly rules?: AskedRules | undefined;
+};
+
+/** The device of a row, with what the send asks about it. */
+export const partitionableOf = (row: AudienceRow, { devicePaths, rules }: Asked = {}): Partitionable => {
+  const recipient = recipientOf(row);
+  if (rules) Object.assign(recipient, ruleInputsOf(row, rules));
+  if (devicePaths) recipient.values = { device: deviceValues(row, devicePaths) };
+  const { platform, provider, updatedAt } = row;
+  const changedAt = updatedAt.getTime();
+  return provider ? { platform, provider, recipient, changedAt } : { platform, recipient, changedAt };
+};
+
+const recipientOf = (row: AudienceRow): Recipient => {
   const recipient: Recipient = { id: row._id, token: row.token, tokenAt: row.tokenUpdatedAt.getTime() };
   if (row.environment) recipient.environment = row.environment;
   if (row.app) recipient.app = row.app;

@@ -1,5 +1,4 @@
 import {
-  type AskedRules,
   type DeviceId,
   deviceBucket,
   type Platform,
@@ -25,7 +24,7 @@ import type { Db, Document, Filter } from "mongodb";
 import { type DeviceLookup, isDirect, type Needed, neededBy, outermost, type WantedKeys } from "../domain/audience.ts";
 import { tokenFacet } from "../domain/facets.ts";
 import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/partition-batches.ts";
-import { type AudienceRow, audienceFields, readAudienceRow, ruleFields } from "./audience-row.ts";
+import { type Asked, type AudienceRow, audienceFields, readAudienceRow, ruleFields } from "./audience-row.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
 import { deviceCollection } from "./device-store.ts";
 
@@ -48,14 +47,6 @@ const projectionOf = ({ paths, facets }: Needed): Document => ({
   ...Object.fromEntries(paths.map((path) => [path, 1])),
   ...(facets.length > 0 && { facets: { $setIntersection: ["$facets", { $literal: facets }] } }),
 });
-
-/** What a send asks about its devices. */
-type Asked = {
-  /** Rows have their devices' values at these paths. */
-  readonly devicePaths?: readonly string[] | undefined;
-  /** Rows have what these rules of the project ask about. */
-  readonly rules?: AskedRules | undefined;
-};
 
 /** No path contains another, see {@link neededBy}. */
 const fieldsWith = ({ devicePaths, rules }: Asked, needed?: Needed): Document => ({
@@ -196,8 +187,11 @@ export const createAudienceStore = (db: Db) => {
   const findRuled = findWith({ ...audienceFields, ...ruleFields });
   const findActive = async (projectId: ProjectId, ids: readonly DeviceId[], rules: boolean): Promise<AudienceRow[]> => {
     const find = rules ? findRuled : findDevice;
-    const found = await Promise.all([...new Set(ids)].map((_id) => find({ _id, projectId })));
-    return found.filter((row) => row?.status === "active").filter((row) => row !== null);
+    const found = await find.all(ids.map((_id) => ({ _id, projectId })));
+    return found.flatMap((each) => {
+      if (each.status === "rejected") throw each.reason;
+      return each.value?.status === "active" ? [each.value] : [];
+    });
   };
 
   const count = async (
