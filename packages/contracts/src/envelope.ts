@@ -101,6 +101,24 @@ export const preEncoded = (contract: MessageContract): MessageContract<z.ZodType
   textOf: ({ text }) => text,
 });
 
+const eventPrefix = "push.evt.v1.";
+
+/** The project and type of `push.evt.v1.<project>.<entity>.<past tense>`; undefined for any other subject. */
+export const eventTypeOf = (subject: string): { projectId: string; type: string } | undefined => {
+  if (!subject.startsWith(eventPrefix)) return undefined;
+  const afterProject = subject.indexOf(".", eventPrefix.length);
+  const afterEntity = subject.indexOf(".", afterProject + 1);
+  if (afterProject < 0 || afterEntity < 0 || subject.includes(".", afterEntity + 1)) return undefined;
+  return {
+    projectId: subject.slice(eventPrefix.length, afterProject),
+    type: `io.herald.${subject.slice(afterProject + 1)}.v1`,
+  };
+};
+
+/** The subject of a project's events of one type; without a type, the filter of all. `*` stands for every project. */
+export const eventSubject = (projectId: string, type?: string): string =>
+  `${eventPrefix}${projectId}.${type === undefined ? ">" : type.slice("io.herald.".length, -".v1".length)}`;
+
 type RequestName = `${"registry" | "dispatch" | "analytics"}.${string}.${string}`;
 
 /** A request on core NATS. One service answers it in time, or the caller gets an error that says the service is unavailable. */

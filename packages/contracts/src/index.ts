@@ -22,7 +22,7 @@ export { batchLimits, DeliverBatchV1, deliveryLine, deliveryQueue, Recipient } f
 export { DevicePaths, deviceValueLimits, isDevicePath } from "./device-values.ts";
 export { parseDuration } from "./duration.ts";
 export {
-  type DataOf, defineMessage, defineRequest, headerNames, type MessageContract, preEncoded, type Reply, ReplyError, type RequestContract,
+  type DataOf, defineMessage, defineRequest, eventSubject, eventTypeOf, headerNames, type MessageContract, preEncoded, type Reply, ReplyError, type RequestContract,
 } from "./envelope.ts";
 export {
   adviceOn, type DeliveryReason, deliveryReasons, type ErrorCode, errors, type ProviderProblemReason, providerProblems, type Retry,
@@ -50,7 +50,7 @@ export {
   BadTokenReason, Device, DeviceFilter, DeviceListQuery, DeviceStatus, DeviceSummary, FurtherToken, InactiveReason,
 } from "./http/v1/devices.ts";
 export { DryRun, PlannedDelay } from "./http/v1/dry-run.ts";
-export { EventMessage, EventsQuery, EventType, eventSubject, eventTypeOf } from "./http/v1/events.ts";
+export { EventMessage, EventsQuery, EventType } from "./http/v1/events.ts";
 export {
   DeviceExportQuery, deliveryExportQuery, ExportedDelivery, ExportedDevice, ExportedNotification, ExportedOpen, ExportedReceipt,
   ExportFormat, fromCsvText, notificationExportQuery, openExportQuery, receiptExportQuery, toCsvText,

@@ -25,24 +25,6 @@ export const EventMessage = named("EventMessage", {
 });
 export type EventMessage = z.infer<typeof EventMessage>;
 
-const prefix = "push.evt.v1.";
-
-/** The project and type of `push.evt.v1.<project>.<entity>.<past tense>`; undefined for any other subject. */
-export const eventTypeOf = (subject: string): { projectId: string; type: string } | undefined => {
-  if (!subject.startsWith(prefix)) return undefined;
-  const afterProject = subject.indexOf(".", prefix.length);
-  const afterEntity = subject.indexOf(".", afterProject + 1);
-  if (afterProject < 0 || afterEntity < 0 || subject.includes(".", afterEntity + 1)) return undefined;
-  return {
-    projectId: subject.slice(prefix.length, afterProject),
-    type: `io.herald.${subject.slice(afterProject + 1)}.v1`,
-  };
-};
-
-/** The subject of a project's events of one type; without a type, the filter of all. `*` stands for every project. */
-export const eventSubject = (projectId: string, type?: string): string =>
-  `${prefix}${projectId}.${type === undefined ? ">" : type.slice("io.herald.".length, -".v1".length)}`;
-
 /** The query of `GET /events`; all optional. */
 export const EventsQuery = z.strictObject({
   types: z
