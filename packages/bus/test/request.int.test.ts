@@ -1,5 +1,5 @@
 import { closeBus, connectBus, handleRequest, type RequestListener, sendRequest } from "@herald/bus";
-import { CountOpens, defineRequest, GetProject, newNotificationId } from "@herald/contracts";
+import { CountOpens, defineRequest, GetProject, newDeviceId, newNotificationId, ResolveSends } from "@herald/contracts";
 import { currentRequestId, HeraldError, withRequestId } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -95,6 +95,28 @@ describe("sendRequest", () => {
   test("throws internal for an answer that does not match the contract, and does not send it", async () => {
     answers(t.bus, CountOpens, async () => ({ counts: { n: -1 } }));
     await expect(sendRequest(t.bus, CountOpens, countOpens())).rejects.toMatchObject({ code: "internal" });
+  });
+
+  test("sends a long answer as it is only if its contract's own check finds it plain: the schema decides on any other", async () => {
+    const device = { id: newDeviceId(new Date()), token: "ab12", tokenAt: 1 };
+    const plain = { sends: [{ batches: [{ platform: "ios" as const, devices: [device] }], unmatched: [] }] };
+    const more = {
+      sends: [{ batches: [{ platform: "ios" as const, devices: [{ ...device, more: 1 }] }], unmatched: [] }],
+    };
+    const wrong = {
+      sends: [{ batches: [{ platform: "ios" as const, devices: [{ ...device, tokenAt: 1.5 }] }], unmatched: [] }],
+    };
+    const given = [plain, more, wrong];
+    answers(t.bus, ResolveSends, async () => given.shift() ?? plain);
+    const resolve = () =>
+      sendRequest(t.bus, ResolveSends, {
+        projectId: newProject(),
+        sends: [{ targets: [`device:${device.id}`] }],
+        limit: 1,
+      });
+    expect(await resolve()).toEqual(plain);
+    expect(await resolve()).toEqual(plain);
+    await expect(resolve()).rejects.toMatchObject({ code: "internal" });
   });
 
   test("receives answers larger than a message, also many at once", async () => {
