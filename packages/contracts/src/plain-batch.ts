@@ -67,31 +67,26 @@ export const plainBatch =
     isTakenWhole(schema, { ...data, devices: [] }) &&
     data.devices.every(isPlainDevice);
 
+const hasFields = (value: Record<string, unknown>, fields: number): boolean => Object.keys(value).length === fields;
 const isText = (value: unknown): boolean => typeof value === "string";
 
 /** The same for the audiences of sends, each of them null or its `batches` and what is `unmatched`. */
 export const plainAudiences = (recipient: z.ZodType) => {
-  const isPlainBatch = (batch: unknown): boolean => {
-    if (!isObject(batch)) return false;
-    const { platform, provider, devices, ...more } = batch;
-    for (const _ in more) return false;
-    return (
-      platforms.has(platform) &&
-      (provider === undefined || providers.has(provider)) &&
-      Array.isArray(devices) &&
-      devices.every((device) => isPlainRecipient(recipient, device))
-    );
-  };
-  const isPlainAudience = (audience: unknown): boolean => {
-    if (audience === null) return true;
-    if (!isObject(audience)) return false;
-    const { batches, unmatched, ...more } = audience;
-    for (const _ in more) return false;
-    return Array.isArray(batches) && batches.every(isPlainBatch) && Array.isArray(unmatched) && unmatched.every(isText);
-  };
+  const isPlainDevice = (device: unknown) => isPlainRecipient(recipient, device);
+  const isPlainBatch = (batch: unknown): boolean =>
+    isObject(batch) &&
+    platforms.has(batch.platform) &&
+    (batch.provider === undefined ? hasFields(batch, 2) : hasFields(batch, 3) && providers.has(batch.provider)) &&
+    Array.isArray(batch.devices) &&
+    batch.devices.every(isPlainDevice);
+  const isPlainAudience = (one: unknown): boolean =>
+    one === null ||
+    (isObject(one) &&
+      hasFields(one, 2) &&
+      Array.isArray(one.batches) &&
+      one.batches.every(isPlainBatch) &&
+      Array.isArray(one.unmatched) &&
+      one.unmatched.every(isText));
   return (answer: unknown): boolean =>
-    isObject(answer) &&
-    Object.keys(answer).length === 1 &&
-    Array.isArray(answer.sends) &&
-    answer.sends.every(isPlainAudience);
+    isObject(answer) && hasFields(answer, 1) && Array.isArray(answer.sends) && answer.sends.every(isPlainAudience);
 };
