@@ -39,7 +39,7 @@ export const mayBeReachedTwice = ({ provider, installationKey }: Installed): boo
   provider !== undefined && installationKey !== undefined;
 
 /** What a send asks about its devices. */
-export type Asked = {
+export type AskedOfDevices = {
   /** Rows have their devices' values at these paths. */
   readonly devicePaths?: readonly string[] | undefined;
   /** Rows have what these rules of the project ask about. */
@@ -47,7 +47,7 @@ export type Asked = {
 };
 
 /** The device of a row, with what the send asks about it. */
-export const partitionableOf = (row: AudienceRow, { devicePaths, rules }: Asked = {}): Partitionable => {
+export const partitionableOf = (row: AudienceRow, { devicePaths, rules }: AskedOfDevices = {}): Partitionable => {
   const recipient = recipientOf(row);
   if (rules) Object.assign(recipient, ruleInputsOf(row, rules));
   if (devicePaths) recipient.values = { device: deviceValues(row, devicePaths) };

@@ -24,7 +24,7 @@ import type { Db, Document, Filter } from "mongodb";
 import { type DeviceLookup, isDirect, type Needed, neededBy, outermost, type WantedKeys } from "../domain/audience.ts";
 import { tokenFacet } from "../domain/facets.ts";
 import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/partition-batches.ts";
-import { type Asked, type AudienceRow, audienceFields, readAudienceRow, ruleFields } from "./audience-row.ts";
+import { type AskedOfDevices, type AudienceRow, audienceFields, readAudienceRow, ruleFields } from "./audience-row.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
 import { deviceCollection } from "./device-store.ts";
 
@@ -49,7 +49,7 @@ const projectionOf = ({ paths, facets }: Needed): Document => ({
 });
 
 /** No path contains another, see {@link neededBy}. */
-const fieldsWith = ({ devicePaths, rules }: Asked, needed?: Needed): Document => ({
+const fieldsWith = ({ devicePaths, rules }: AskedOfDevices, needed?: Needed): Document => ({
   ...audienceFields,
   ...(rules && ruleFields),
   ...(needed && projectionOf(needed)),
@@ -170,7 +170,7 @@ const tokenOf = (key: PushKey) => ({ tokens: { $elemMatch: { key } } });
 type Counted = { readonly projectId: ProjectId; readonly zones?: readonly string[] | undefined };
 
 type PageQuery = Counted &
-  Asked & {
+  AskedOfDevices & {
     readonly targets: readonly Target[];
     /** Rows have their device's token of this push type, if it has one. */
     readonly push?: PushKey | undefined;
@@ -295,7 +295,12 @@ export const createAudienceStore = (db: Db) => {
       projectId: ProjectId,
       kind: RecipientKind,
       keys: readonly string[],
-      { app, range = {}, limit, ...asked }: Asked & { app?: string | undefined; range?: IdRange; limit?: number } = {},
+      {
+        app,
+        range = {},
+        limit,
+        ...asked
+      }: AskedOfDevices & { app?: string | undefined; range?: IdRange; limit?: number } = {},
     ): Promise<AudienceRow[]> => {
       const { index, filter } = recipientQueries[kind];
       const found = await devices
