@@ -112,6 +112,7 @@ const beginSend = async (moving: (endLate: () => Promise<unknown>) => Promise<un
     large,
     due,
     resume: async () => begun.resume(send, { document: stored.document, events: [] }, { claim, signal }),
+    abandon: async () => expect(await begun.abandon([send], { claim, signal })).toEqual([]),
     continueApart: async (for_ = claim) => expect(await begun.continueApart([send], for_)).toEqual([]),
     moveToDeliveries: () => sends.moveToDeliveries(projectId, notificationId),
     row: () => deliveryCollection(db).findOne({ _id: batchId }),
@@ -120,7 +121,7 @@ const beginSend = async (moving: (endLate: () => Promise<unknown>) => Promise<un
   };
 };
 
-test.each(["resume", "continueApart"] as const)(
+test.each(["resume", "continueApart", "abandon"] as const)(
   "an end that a killed process wrote late, after its message was redelivered, is published (%s)",
   async (way) => {
     const one = await beginSend((endLate) => endLate());

@@ -1,16 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { publish, sendRequest } from "@herald/bus";
-import { GetRecipients, type GroupedSend, type NotificationId, SendGroupV1 } from "@herald/contracts";
+import { sendRequest } from "@herald/bus";
+import { GetRecipients, type GroupedSend, type NotificationId } from "@herald/contracts";
 import { eventually, readStream } from "@herald/testing";
 import { describe, expect, test } from "vitest";
-import { deadLetterActions, raw } from "./dead-letters-fixture.ts";
 import { device, devices } from "./dispatch-fixture.ts";
 import { useSendGroups } from "./send-groups-fixture.ts";
 
-// One push hangs until this timeout, and the stop waits for it.
-const settings = { HERALD_DISPATCH_REQUEST_TIMEOUT: "5s" };
-const { dispatch, answers, sendsTo, groupOf, put, known, acceptAll, sendsOf, eventsOf, pushesTo } =
-  useSendGroups(settings);
+const { dispatch, answers, sendsTo, groupOf, put, known, acceptAll, sendsOf, eventsOf, pushesTo } = useSendGroups();
 
 describe("a group that comes again", () => {
   test("after a crash between push and outcome sends only what has none, marked as a possible repeat", async () => {
@@ -136,69 +132,5 @@ describe("a group that comes again", () => {
     await dispatch().mongoProxy.heal();
     for (const id of ids) expect(await dispatch().final(projectId, id)).toMatchObject({ counts: { accepted: 1 } });
     expect(pushesTo(some)).toEqual(some.map(() => 1));
-  });
-});
-
-describe("a group that is given up", () => {
-  const { die } = deadLetterActions(dispatch);
-
-  test("ends sends that had begun with an internal failure, and expands the others like large sends", async () => {
-    const projectId = await dispatch().project();
-    const [begun, untouched] = [device(), device()];
-    known("token:begun", [begun]);
-    dispatch().simulators.script([{ provider: "apns", hang: true }]);
-    const group = groupOf(sendsTo(projectId, ["token:begun"]));
-    const { seq: sequence } = await put(group);
-    const [id = "ntf_" as NotificationId] = group.ids;
-    const row = await eventually(async () => {
-      const [found] = await dispatch().rows(id);
-      if (!found) throw new Error("it has no row yet");
-      return found;
-    });
-    known("token:untouched", [untouched]);
-    const other = groupOf(sendsTo(projectId, ["token:untouched"]));
-    const sends = [...group.sends, ...other.sends];
-    await die(
-      "dispatch-send-groups",
-      SendGroupV1,
-      { groupId: group.groupId, sends },
-      {
-        publishedAt: new Date(row.claim?.at ?? 0),
-        sequence,
-        body: { groupId: group.groupId, sends: [...sends, { no: "send" }] },
-      },
-    );
-    expect(await dispatch().final(projectId, id)).toMatchObject({ counts: { failed: 1 }, failures: { internal: 1 } });
-    expect(await dispatch().expansion(projectId, other.ids[0] ?? "ntf_")).toMatchObject({
-      targets: ["token:untouched"],
-    });
-    // An operator replays it: what has ended stays as it is.
-    dispatch().simulators.clear();
-    const before = await dispatch().get(projectId, id);
-    await put(group, randomUUID());
-    await eventually(async () => expect(await readStream(dispatch().broker, "PUSH_SEND")).toEqual([]));
-    expect(await dispatch().get(projectId, id)).toEqual(before);
-    expect(pushesTo([begun])).toEqual([0]);
-  });
-
-  test("does not exist because one of its sends is malformed: that one becomes a dead letter alone", async () => {
-    const projectId = await dispatch().project();
-    const good = device();
-    known("token:good", [good]);
-    const group = groupOf(sendsTo(projectId, ["token:good"]));
-    await publish(
-      dispatch().bus,
-      raw(`push.send.v1.group.${group.groupId}`),
-      { groupId: group.groupId, sends: [{ notificationId: 1 }, ...group.sends] },
-      { id: randomUUID() },
-    );
-    expect(await dispatch().final(projectId, group.ids[0] ?? "ntf_")).toMatchObject({ counts: { accepted: 1 } });
-    const letters = await eventually(async () => {
-      const found = await readStream(dispatch().broker, "PUSH_DLQ", "push.dlq.v1.dispatch-send-groups");
-      const ofGroup = found.filter(({ body }) => body === JSON.stringify({ notificationId: 1 }));
-      expect(ofGroup).toHaveLength(1);
-      return found;
-    });
-    expect(letters.filter(({ body }) => body.includes(group.groupId))).toEqual([]);
   });
 });

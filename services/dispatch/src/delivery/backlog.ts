@@ -7,7 +7,7 @@ import type { Deps } from "../deps.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import { maxParked, type SendGroup } from "../stores/send-group-store.ts";
 import type { BegunSends, FailedSend } from "./begun-sends.ts";
-import type { createDeliverWithPlaces } from "./deliver-sends.ts";
+import { type createDeliverWithPlaces, throwAny } from "./deliver-sends.ts";
 import { batchByProject, sweepProjects } from "./expand.ts";
 
 type BacklogDeps = Pick<Deps, "bus" | "log" | "sendGroups"> & {
@@ -55,14 +55,8 @@ export const createBacklog = (deps: BacklogDeps) => {
       const { projectId, notificationId } = send;
       log.error({ err, projectId, notificationId }, "a send of a backlog failed");
     }
-    const left = [
-      ...(await begun.continueApart(
-        apart.map(({ send }) => send),
-        group.claim,
-      )),
-      ...failed.filter(isLater),
-    ];
-    if (left[0]) throw left[0].error;
+    const sends = apart.map(({ send }) => send);
+    throwAny([...(await begun.continueApart(sends, group.claim)), ...failed.filter(isLater)]);
     await sendGroups.remove(group);
   };
 

@@ -2,7 +2,7 @@ import { type Bus, fromOrigin, groupedPublish } from "@herald/bus";
 import { type GroupedSend, SendV1 } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
 import { rootBatchId } from "../domain/batch.ts";
-import { type Claim, isSameClaim } from "../stores/delivery-document.ts";
+import { type Claim, isSameClaim, type Run } from "../stores/delivery-document.ts";
 import { eventsOfSend } from "../stores/events.ts";
 import type { FoundSend } from "../stores/small-send-store.ts";
 import type { Finisher } from "./follow-up.ts";
@@ -30,7 +30,7 @@ export const failedWith = (error: unknown, sends: readonly GroupedSend[]): Faile
 export type GroupMessage = { readonly claim: Claim; readonly signal: AbortSignal; readonly again: boolean };
 
 export type BegunSendsDeps = Pick<Deps, "sends" | "deliveries" | "publish" | "outbox" | "now"> & {
-  readonly pipeline: Pick<Pipeline, "deliver">;
+  readonly pipeline: Pick<Pipeline, "abandon" | "deliver">;
   readonly checkWaiting: CheckWaiting;
   readonly finisher: Pick<Finisher, "check">;
   readonly release: RecoverLostWork["release"];
@@ -53,8 +53,8 @@ export const createBegunSends = (deps: BegunSendsDeps) => {
     return step !== "sending" || isSameClaim(document.claim, claim) ? "ours" : "of another";
   };
 
-  /** Sends again what has no outcome, as a possible repeat. */
-  const restart = async ({ document }: FoundSend, { claim, signal }: Pick<GroupMessage, "claim" | "signal">) => {
+  /** Ends a send that this message began: what has no outcome goes through `finish`. */
+  const endRows = async ({ document }: FoundSend, claim: Claim, finish: (run: Run) => Promise<void>): Promise<void> => {
     const { projectId, _id: notificationId } = document;
     await sends.moveToDeliveries(projectId, notificationId);
     // Another process may have ended the send since it was read, and died before it published the end.
@@ -62,11 +62,9 @@ export const createBegunSends = (deps: BegunSendsDeps) => {
     if (late?.document.end) return publish(late);
     const batches = document.expanded?.batches ?? 0;
     const ids = Array.from({ length: batches }, (_, n) => rootBatchId(notificationId, n));
-    const personal = isForOneUser(document);
     for (const id of ids) {
       const run = await deliveries.restart(projectId, id, claim, now());
-      if (!run) continue;
-      await pipeline.deliver(run, signal, await checkWaiting(projectId, run.devices, personal));
+      if (run) await finish(run);
     }
     await publish({ document, events: [] });
     // So that events of rows settled while the bus was unavailable need not wait for the sweep.
@@ -74,42 +72,70 @@ export const createBegunSends = (deps: BegunSendsDeps) => {
     await finisher.check(projectId, notificationId);
   };
 
-  const continueApart = async (send: GroupedSend, claim: Claim): Promise<void> => {
-    const found = await sends.find(send);
+  /** Continues a send as its state asks; with `ours`, if this message began it. */
+  const continueFound = async (
+    send: GroupedSend,
+    found: FoundSend | null,
+    claim: Claim,
+    ours: (found: FoundSend) => Promise<void>,
+  ): Promise<void> => {
     const state = found ? stateOf(found, claim) : "large";
     if (!found || state === "large") return sendAsLarge(send);
     if (state === "ended") return publish(found);
-    if (state === "of another") return;
-    await release(send.projectId, send.notificationId, claim);
-    // Another process may have ended the send since it was read, and died before it published the end.
-    await publish((await sends.find(send)) ?? found);
+    if (state === "ours") return ours(found);
+  };
+
+  /** {@link continueFound} for sends of a message, each under its own request. Resolves to those that failed. */
+  const continueEach = async (
+    some: readonly GroupedSend[],
+    claim: Claim,
+    ours: (found: FoundSend) => Promise<void>,
+  ): Promise<FailedSend[]> => {
+    const done = await Promise.allSettled(
+      some.map((send) =>
+        fromOrigin("deliver send", send.origin, async () => continueFound(send, await sends.find(send), claim, ours)),
+      ),
+    );
+    return done.flatMap((each, at) =>
+      each.status === "rejected" ? [{ send: some[at] as GroupedSend, error: each.reason }] : [],
+    );
   };
 
   return {
-    /** Continues a send for its message. Repeats pushes whose outcomes were not written. Repeatable. */
-    resume: async (
+    /** Continues a send for its message. Repeats pushes whose outcomes were not written, marked. Repeatable. */
+    resume: (
       send: GroupedSend,
       found: FoundSend,
-      message: Pick<GroupMessage, "claim" | "signal">,
-    ): Promise<void> => {
-      const state = stateOf(found, message.claim);
-      if (state === "ended") await publish(found);
-      else if (state === "large") await sendAsLarge(send);
-      else if (state === "ours") await restart(found, message);
-    },
+      { claim, signal }: Pick<GroupMessage, "claim" | "signal">,
+    ): Promise<void> =>
+      continueFound(send, found, claim, (ours) =>
+        endRows(ours, claim, async (run) => {
+          const skips = await checkWaiting(run.projectId, run.devices, isForOneUser(ours.document));
+          await pipeline.deliver(run, signal, skips);
+        }),
+      ),
 
     /**
      * Continues the sends of a message with messages of their own, so that each fails alone. Repeatable. Resolves to those that could not
      * continue so.
      */
-    continueApart: async (some: readonly GroupedSend[], claim: Claim): Promise<FailedSend[]> => {
-      const done = await Promise.allSettled(
-        some.map((send) => fromOrigin("deliver send", send.origin, () => continueApart(send, claim))),
-      );
-      return done.flatMap((each, at) =>
-        each.status === "rejected" ? [{ send: some[at] as GroupedSend, error: each.reason }] : [],
-      );
-    },
+    continueApart: (some: readonly GroupedSend[], claim: Claim): Promise<FailedSend[]> =>
+      continueEach(some, claim, async (found) => {
+        const { projectId, _id: notificationId } = found.document;
+        await release(projectId, notificationId, claim);
+        // Another process may have ended the send since it was read, and died before it published the end.
+        await publish((await sends.find({ projectId, notificationId })) ?? found);
+      }),
+
+    /**
+     * Ends the sends of a dead-lettered message that it had begun: what has no outcome has failed. The others become large sends, with
+     * messages of their own. Repeatable. Resolves to those that could not end so.
+     */
+    abandon: (
+      some: readonly GroupedSend[],
+      { claim, signal }: Pick<GroupMessage, "claim" | "signal">,
+    ): Promise<FailedSend[]> =>
+      continueEach(some, claim, (found) => endRows(found, claim, (run) => pipeline.abandon(run, signal))),
   };
 };
 

@@ -42,7 +42,7 @@ export const createDelivery = (
   const deliverSends = createDeliverSends({ ...deps, begun, deliverWithPlaces, backlog });
   return {
     ...{ activities, cache, finisher, dueMessages, expandQueued, checkWaiting, evaluator, pipeline },
-    ...{ sendAsLarge, recover, backlog, deliverSends, waves },
+    ...{ begun, recover, backlog, deliverSends, waves },
   };
 };
 

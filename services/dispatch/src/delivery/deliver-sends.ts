@@ -1,10 +1,16 @@
 import { suspectFromDelivery } from "@herald/bus";
 import type { GroupedSend, NotificationId, ProjectId } from "@herald/contracts";
-import type { FairGate } from "@herald/kit";
+import { type FairGate, isUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import { type BegunSends, type FailedSend, failedWith, type GroupMessage } from "./begun-sends.ts";
 import type { DeliverGroup } from "./deliver-group.ts";
+
+/** An error of an unavailable dependency comes first: it uses up no delivery attempt. The redelivery repeats all failed sends. */
+export const throwAny = (failed: readonly FailedSend[]): void => {
+  const one = failed.find(({ error }) => isUnavailable(error)) ?? failed[0];
+  if (one) throw one.error;
+};
 
 /** `begun`: resolves when all sends of a group have places. `ended`: when they have ended, to those that failed. */
 type Placed = { readonly begun: Promise<void>; readonly ended: Promise<FailedSend[]> };

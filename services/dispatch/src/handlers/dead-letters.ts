@@ -5,6 +5,7 @@ import {
   DueV1,
   ExpandedV1,
   ExpandV1,
+  type GroupedSend,
   type MessageContract,
   type NotificationId,
   readGroup,
@@ -14,19 +15,19 @@ import {
 } from "@herald/contracts";
 import type { z } from "zod";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
+import { throwAny } from "../delivery/deliver-sends.ts";
 import type { Deps } from "../deps.ts";
-import { rootBatchId } from "../domain/batch.ts";
-import { claimOf, rootOf } from "../stores/delivery-document.ts";
+import { claimOf, deadLetterClaim, rootOf } from "../stores/delivery-document.ts";
 
-type DeadLetterDeps = Pick<Deps, "deliveries" | "notifications" | "now" | "recipients" | "sends"> &
-  Pick<DeliveryDeps, "expandQueued" | "finisher" | "pipeline" | "sendAsLarge" | "waves">;
+type DeadLetterDeps = Pick<Deps, "deliveries" | "notifications" | "now" | "recipients"> &
+  Pick<DeliveryDeps, "begun" | "expandQueued" | "finisher" | "pipeline" | "waves">;
 
 /**
  * Gives the devices of a dead-lettered message their final state: failed with `internal`.
  * A message that does not parse names no device, so it stays in the dead letters for an operator.
  */
 export const handleDeadLetters = (deps: DeadLetterDeps) => {
-  const { notifications, recipients, deliveries, pipeline, finisher, expandQueued, sendAsLarge, waves, now } = deps;
+  const { begun, notifications, recipients, deliveries, pipeline, finisher, expandQueued, waves, now } = deps;
 
   /** Sends nothing, but expands the notification, so that every device it targets is counted. */
   const abandonAll = async (projectId: SendV1["projectId"], id: NotificationId) => {
@@ -34,32 +35,18 @@ export const handleDeadLetters = (deps: DeadLetterDeps) => {
     await expandQueued(projectId);
   };
 
-  /** Ends a send that had begun. Any other becomes a large send, with its own message and dead letters. */
-  const endSend = async (send: SendV1, message: DeadMessage["message"], signal: AbortSignal) => {
-    const { projectId, notificationId } = send;
-    const document = await notifications.getState(projectId, notificationId);
-    if (document?.expanded?.lost) return;
-    if (!document?.end && !document?.expanded) return sendAsLarge(send);
-    if (document.end) return;
-    await deps.sends.moveToDeliveries(projectId, notificationId);
-    const empty = { projectId, notificationId, lane: "direct", platform: "ios", devices: [] } as const;
-    for (let n = 0; n < (document.expanded?.batches ?? 0); n++) {
-      const id = rootBatchId(notificationId, n);
-      const claim = message && claimOf(message);
-      const run =
-        (await deliveries.claim({ projectId, id }, claim, now())) ??
-        // The row was never stored, so nothing was sent for it.
-        (await deliveries.claim({ projectId, id }, claim, now(), { ...empty, batchId: id, devices: [] }));
-      if (run) await pipeline.abandon(run, signal);
-    }
-    await finisher.check(projectId, notificationId);
-  };
+  const endSends = async (
+    sends: readonly GroupedSend[],
+    message: DeadMessage["message"],
+    signal: AbortSignal,
+  ): Promise<void> =>
+    throwAny(await begun.abandon(sends, { claim: message ? claimOf(message) : deadLetterClaim, signal }));
 
   const handlers = [
-    on({ ...SendGroupV1, schema: SendGroupV1.schema.pick({ sends: true }) }, async (group, message, signal) => {
-      for (const send of readGroup(group).sends) await endSend(send, message, signal);
-    }),
-    on(SendOneV1, endSend),
+    on({ ...SendGroupV1, schema: SendGroupV1.schema.pick({ sends: true }) }, (group, message, signal) =>
+      endSends(readGroup(group).sends, message, signal),
+    ),
+    on(SendOneV1, (send, message, signal) => endSends([send], message, signal)),
     on(SendV1, async (send) => {
       await notifications.insertAbandoned(send, now());
       await recipients.insert(send, now());

@@ -10,10 +10,11 @@ import {
   SendOneV1,
   SendV1,
 } from "@herald/contracts";
-import { describeIssues, type FairGate, HeraldError, isUnavailable } from "@herald/kit";
+import { describeIssues, type FairGate, HeraldError } from "@herald/kit";
 import type { Backlog } from "../delivery/backlog.ts";
+import type { FailedSend } from "../delivery/begun-sends.ts";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
-import type { DeliverSends } from "../delivery/deliver-sends.ts";
+import { type DeliverSends, throwAny } from "../delivery/deliver-sends.ts";
 import type { Deps } from "../deps.ts";
 import { claimOf } from "../stores/delivery-document.ts";
 
@@ -98,10 +99,11 @@ export const deliverSmallSends = (deliverSends: DeliverSends, concurrency: numbe
           const subject = subjectOfOne(data, `${message.sequence}-${index}`);
           await message.deadLetter({ key, subject, data }, new HeraldError("schema", describeIssues(error).join("; ")));
         }
-        const retried: unknown[] = [];
-        for (const { send, error } of failed) {
+        const retried: FailedSend[] = [];
+        for (const one of failed) {
+          const { send, error } = one;
           const part = { key: send.notificationId, subject: SendOneV1.subject(send), data: send };
-          if (!(await message.deadLetter(part, error))) retried.push(error);
+          if (!(await message.deadLetter(part, error))) retried.push(one);
         }
         throwAny(retried);
       },
@@ -111,14 +113,9 @@ export const deliverSmallSends = (deliverSends: DeliverSends, concurrency: numbe
       durable: "dispatch-single-sends",
       message: SendOneV1,
       concurrency,
-      handle: async (message) => throwAny((await deliver([message.data], message)).map(({ error }) => error)),
+      handle: async (message) => throwAny(await deliver([message.data], message)),
     }),
   ];
-};
-
-/** An error of an unavailable dependency comes first: it uses up no delivery attempt. The redelivery repeats all failed sends. */
-const throwAny = (errors: readonly unknown[]): void => {
-  if (errors.length > 0) throw errors.find(isUnavailable) ?? errors[0];
 };
 
 /** Knows which messages this process tries again. */
