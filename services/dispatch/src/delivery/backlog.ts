@@ -115,6 +115,8 @@ export const createBacklog = (deps: BacklogDeps) => {
   };
 
   return {
+    /** The projects that may have a backlog. */
+    open: open as ReadonlyMap<ProjectId, number>,
     /** Whether a project's new sends must go to its backlog, because that is not empty as far as this process knows. */
     isOpen: (projectId: ProjectId): boolean => {
       const until = open.get(projectId);

@@ -224,7 +224,7 @@ export const createDeliverGroup = (deps: DeliverGroupDeps) => {
     const evaluateAndStore = async (resolved: readonly ResolvedSend[]): Promise<void> => {
       const [first] = resolved;
       if (!first) return;
-      if (!rules.of(first.send.projectId)) return storeAndPush(resolved);
+      if (!rules.byProject.has(first.send.projectId)) return storeAndPush(resolved);
       const evaluated = await Promise.allSettled(resolved.map(evaluate));
       await storeAndPush(continueWith(resolved.map(sendOf), evaluated, (_, value) => value));
     };

@@ -54,6 +54,8 @@ type DeliverSendsDeps = Pick<Deps, "sendGroups"> & {
   /** Limits how many sends are delivered at a time, in total and by project. Waiting sends only cost memory. */
   readonly gate: FairGate;
   readonly backlog: {
+    /** Most projects have none. */
+    readonly open: { has(projectId: ProjectId): boolean };
     isOpen(projectId: ProjectId): boolean;
     park(projectId: ProjectId, sends: readonly GroupedSend[], claim: Claim): Promise<void>;
   };
@@ -87,8 +89,8 @@ export const createDeliverSends = ({ sendGroups, begun, deliverWithPlaces, gate,
     const deliver = ([projectId, sends]: readonly [ProjectId, readonly GroupedSend[]]) => {
       const own = Math.ceil(weight * sends.length);
       // In the backlog, other sends would be beside a suspect.
-      if (!isSuspect && (backlog.isOpen(projectId) || gate.isFull(projectId, own)))
-        return park(projectId, sends, message);
+      const isOpen = backlog.open.has(projectId) && backlog.isOpen(projectId);
+      if (!isSuspect && (isOpen || gate.isFull(projectId, own))) return park(projectId, sends, message);
       return deliverWithPlaces(sends, message, { weight: own }).ended;
     };
     const projects = Map.groupBy(open, ({ projectId }) => projectId);

@@ -70,7 +70,7 @@ export const createResolveSends = (bus: Bus, rules: Rules, evaluator: Pick<RuleE
     projectId,
     sends: sends.map((send) => ({
       ...audienceOfContent({ ...send.content, targets: targetsOfSend(send) }),
-      ...(rules.of(projectId) && evaluator.askedOf(projectId, send.content)),
+      ...(rules.byProject.has(projectId) && evaluator.askedOf(projectId, send.content)),
     })),
     limit: maxSmallAudience,
   });
@@ -112,7 +112,7 @@ export const createResolveSends = (bus: Bus, rules: Rules, evaluator: Pick<RuleE
       projectId: ProjectId,
       sends: readonly SendV1[],
     ): Promise<PromiseSettledResult<Answer | Unresolved>[]> => {
-      await rules.loading();
+      if (rules.loading) await rules.loading;
       const asked = sends.filter(({ notificationId }) => !unanswered.isSuspect(notificationId));
       const answers = await joined(projectId, asked);
       let next = 0;

@@ -20,7 +20,7 @@ type Sent = {
  */
 export const createRuleEvaluator = ({ caps, rules, now }: Pick<Deps, "caps" | "rules" | "now">) => {
   /** Undefined: the project has no rules for such a send. */
-  const rulesOf = (sent: Sent): SendRules | undefined => rulesOfSend(rules.of(sent.projectId), sent.content);
+  const rulesOf = (sent: Sent): SendRules | undefined => rulesOfSend(rules.byProject.get(sent.projectId), sent.content);
 
   /** Adds the cap to the results, for devices that would get the push. */
   const addCap = async (
@@ -41,11 +41,11 @@ export const createRuleEvaluator = ({ caps, rules, now }: Pick<Deps, "caps" | "r
 
   return {
     /** Resolves once the rules are known; undefined if they are. */
-    loading: rules.loading,
+    loading: () => rules.loading,
 
     /** What registry must add to the recipients of a send. */
     askedOf: (projectId: ProjectId, content: Sent["content"]): { readonly rules?: AskedRules } => {
-      const asked = rulesOfSend(rules.of(projectId), content);
+      const asked = rulesOfSend(rules.byProject.get(projectId), content);
       return asked ? { rules: askedRulesOf(asked) } : {};
     },
 
@@ -54,7 +54,7 @@ export const createRuleEvaluator = ({ caps, rules, now }: Pick<Deps, "caps" | "r
 
     /** Before the first attempt. Devices in `skips` get nothing anyway. Undefined: all devices get the push. */
     evaluate: async (sent: Sent, devices: readonly Recipient[], skips?: Skips): Promise<RuleResults | undefined> => {
-      await rules.loading();
+      await rules.loading;
       const asked = rulesOf(sent);
       if (asked === undefined) return undefined;
       const at = { now: now(), expiresAt: sent.expiresAt, devices: devices.length };

@@ -61,7 +61,7 @@ export const createProviderRoutes = ({ now, changed, unreached, reached, knownUn
     refusedPause && !pause.is("failing") && refused.has(device) ? refusedPause : pause;
 
   const blockedOn = ({ throttledUntil }: Route, pause: RoutePause, at: number): number | undefined => {
-    const blocked = pause.blockedUntil(at);
+    const blocked = pause.isOpen ? undefined : pause.blockedUntil(at);
     return throttledUntil > at ? Math.max(throttledUntil, blocked ?? 0) : blocked;
   };
 
