@@ -8,7 +8,7 @@ import { LocalTime } from "./http/v1/local-time.ts";
 import { NotificationContent } from "./http/v1/notification-content.ts";
 import { bucketCount, DeviceId, ImportId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
 import { AppId, Lane } from "./platforms.ts";
-import { PushKey } from "./push-types.ts";
+import { activityPushKey, PushKey, pushKeyOf } from "./push-types.ts";
 import { PersonalTexts, RecipientKind, RecipientLine, targetOfRecipient } from "./recipients.ts";
 import { OpenGroupV1, ReceiptGroupV1 } from "./report-groups.ts";
 
@@ -44,6 +44,31 @@ export const targetsOfSend = ({ content, recipients }: Pick<SendV1, "content" | 
   content.recipients === undefined || recipients === undefined
     ? content.targets
     : recipients.flat().map((line) => targetOfRecipient(content.recipients?.kind, line));
+
+/** The devices of its targets that a notification is for; absent: all. */
+export type Narrowing = {
+  /** Those of this app. */
+  readonly app?: AppId;
+  /** Those with a token of the push type … */
+  readonly push?: PushKey;
+  /** … and without this one. */
+  readonly without?: PushKey;
+};
+
+/** The audience of a notification as registry is asked for it. */
+export const audienceOfContent = (
+  content: Pick<NotificationContent, "targets" | "app" | "push_type" | "push_name" | "activity">,
+): { readonly targets: string[] } & Narrowing => {
+  const { targets, app, push_type: type, activity } = content;
+  const push = type === undefined && activity === undefined ? undefined : pushKeyOf(content);
+  return {
+    targets,
+    ...(app !== undefined && { app }),
+    ...(push !== undefined && { push }),
+    // A device that has the activity already is not given a second one.
+    ...(activity?.event === "start" && { without: activityPushKey(activity.id) }),
+  };
+};
 
 /** A send in a group, with the HTTP request that contained it: a group has sends of many requests. */
 export const GroupedSend = SendV1.schema.extend({

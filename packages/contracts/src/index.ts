@@ -10,8 +10,8 @@ export {
 } from "./capabilities.ts";
 export { contractOf, messages } from "./catalogue.ts";
 export {
-  DrainBacklogV1, DueV1, ExpandedV1, ExpandV1, GroupedSend, ImportChunkV1, JoinActivityV1, PlaceInChunk, pagesOfWave, readGroup,
-  SendGroupV1, SendOneV1, SendV1, targetsOfSend,
+  audienceOfContent, DrainBacklogV1, DueV1, ExpandedV1, ExpandV1, GroupedSend, ImportChunkV1, JoinActivityV1, PlaceInChunk,
+  pagesOfWave, readGroup, SendGroupV1, SendOneV1, SendV1, targetsOfSend,
 } from "./commands.ts";
 export {
   type Compare, type Condition, type ConditionField, clausesOf, holdsVersions, type Literal, type Order, parseCondition,
@@ -68,7 +68,7 @@ export {
   WaveStatus,
 } from "./http/v1/local-time.ts";
 export { type NewRecipient, NewRecipients, parseRecipient, RecipientsOrUpload } from "./http/v1/new-recipients.ts";
-export { audienceOfContent, Locale, NotificationContent, RecipientList, words } from "./http/v1/notification-content.ts";
+export { Locale, NotificationContent, RecipientList, words } from "./http/v1/notification-content.ts";
 export { notificationLimits } from "./http/v1/notification-limits.ts";
 export {
   Notification, NotificationCounts, NotificationFilter, NotificationOpens, NotificationStatus, notificationFilterQuery,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { audienceOfContent } from "./http/v1/notification-content.ts";
+import { audienceOfContent } from "./commands.ts";
 import { NewNotification } from "./http/v1/send-notification.ts";
 import { fromPushKey, pushKeyOf } from "./push-types.ts";
 

@@ -29,7 +29,7 @@ const notificationAccepted = (
     data: {
       project_id: projectId,
       notification_id: _id,
-      ...fromTags(tags),
+      ...(tags && fromTags(tags)),
       at: acceptedAt.toISOString(),
       ...(sendAt ? { send_at: sendAt.toISOString() } : {}),
       ...(topics.length > 0 ? { topics } : {}),
@@ -51,7 +51,7 @@ export const notificationChanged = (
   data: {
     project_id: projectId,
     notification_id: _id,
-    ...fromTags(tags),
+    ...(tags && fromTags(tags)),
     at: at.toISOString(),
     send_at: sendAt.toISOString(),
     ...(zone !== undefined && { time_zone: zone }),
@@ -73,7 +73,7 @@ export const notificationEnded = (
   const data = {
     project_id: projectId,
     notification_id: _id,
-    ...fromTags(tags),
+    ...(tags && fromTags(tags)),
     at: at.toISOString(),
     counts,
     ...(skips && { skips }),
@@ -107,7 +107,7 @@ const namedUsers = (devices: readonly Pick<Recipient, "userId">[]): { readonly u
 const factsOfEvents = ({ projectId, notificationId, platform, tags, _id }: BatchFacts, at: Date) => ({
   project_id: projectId,
   notification_id: notificationId,
-  ...fromTags(tags),
+  ...(tags && fromTags(tags)),
   at: at.toISOString(),
   batch_id: _id,
   platform,

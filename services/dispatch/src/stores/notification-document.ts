@@ -182,7 +182,8 @@ export const newFacts = (
   { notificationId, projectId, content, ...send }: SendV1,
   waves?: Waves,
 ): Omit<Facts, "status"> => {
-  const tags = toTags(content);
+  const { kind, labels, push_type: type, activity } = content;
+  const tags = (kind ?? labels ?? type ?? activity) === undefined ? undefined : toTags(content);
   return {
     _id: notificationId,
     projectId,

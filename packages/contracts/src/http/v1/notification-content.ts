@@ -4,7 +4,7 @@ import { isWholeUrl } from "../../links.ts";
 import { maxLocaleLength, readLocale } from "../../locale.ts";
 import { named, namedBody } from "../../named.ts";
 import { AppId } from "../../platforms.ts";
-import { activityPushKey, type PushKey, PushName, pushKeyOf } from "../../push-types.ts";
+import { PushName } from "../../push-types.ts";
 import { RecipientKind } from "../../recipients.ts";
 import { tagFields } from "../../tags.ts";
 import { TemplateVersion } from "../../template-version.ts";
@@ -187,28 +187,3 @@ export const content = {
 /** The content of a notification as the backend sent it, with the API's field names also on the bus and in the ledger. */
 export const NotificationContent = namedBody("NotificationContent", content);
 export type NotificationContent = z.infer<typeof NotificationContent>;
-
-/** The devices of its targets that a notification is for; absent: all. */
-export type Narrowing = {
-  /** Those of this app. */
-  readonly app?: AppId;
-  /** Those with a token of the push type … */
-  readonly push?: PushKey;
-  /** … and without this one. */
-  readonly without?: PushKey;
-};
-
-/** The audience of a notification as registry is asked for it. */
-export const audienceOfContent = (
-  content: Pick<NotificationContent, "targets" | "app" | "push_type" | "push_name" | "activity">,
-): { readonly targets: string[] } & Narrowing => {
-  const { targets, app, activity } = content;
-  const push = pushKeyOf(content);
-  return {
-    targets,
-    ...(app !== undefined && { app }),
-    ...(push !== undefined && { push }),
-    // A device that has the activity already is not given a second one.
-    ...(activity?.event === "start" && { without: activityPushKey(activity.id) }),
-  };
-};
