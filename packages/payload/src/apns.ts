@@ -62,9 +62,11 @@ export const apnsPriority = ({ silent, priority }: NotificationContent): ApnsRen
 export const apnsPayload = (content: NotificationContent, words: Words, form: PushForm): Record<string, unknown> => ({
   ...override(
     compact({ aps: aps(content, words, form), link_to: words.link_to, image: words.image, data: content.data }),
+    content,
+    words,
     content.ios,
   ),
-  ...kitFields(content, words, form),
+  ...(form !== plainForm && kitFields(content, words, form)),
 });
 
 /** Renders a notification for APNs. */

@@ -62,6 +62,8 @@ const androidMessage = (content: NotificationContent, origin: PushOrigin, ttlSec
       android: android(content, origin, ttlSeconds),
       data: compact({ ...content.data, link_to: words.link_to, ...(content.thread && { thread: content.thread }) }),
     }),
+    content,
+    words,
     content.android,
   );
 

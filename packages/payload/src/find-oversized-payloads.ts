@@ -77,9 +77,9 @@ export const weighPayloads = (
 const maxProblems = 3;
 
 /**
- * Content of up to this many bytes of JSON fits every platform: a payload has at most three times as many (a quotation mark in `data` is
- * escaped twice for FCM), and a kilobyte of Herald's own. Nearly all content is smaller, and rendering it for each platform costs a tenth
- * of accepting it.
+ * Content of up to this many bytes of JSON fits every platform, if no device gets more than its plain form: a payload has at most three
+ * times as many (a quotation mark in `data` is escaped twice for FCM), and a kilobyte of Herald's own. Nearly all content is smaller, and
+ * rendering it for each platform costs a tenth of accepting it.
  */
 export const surelyFitsBytes = Math.floor((Math.min(apnsMaxBytes, fcmMaxBytes, webPushMaxBytes) - 1_024) / 3);
 
@@ -88,20 +88,16 @@ export const surelyFitsSiteBytes = Math.floor((webPushMaxBytes - 1_024) / 4);
 
 /**
  * Error messages for payloads that exceed a provider's limit: for every platform that the providers of these platforms serve, and every
- * localization, at most three per platform. `contentBytes`: the length of the content's JSON. `openTokenBytes`: the length of the tokens
- * that will be signed. `site`: the origin of the project's pages, if it has one.
+ * localization, at most three per platform. `openTokenBytes`: the length of the tokens that will be signed. `site`: the origin of the
+ * project's pages, if it has one.
  */
 export const findOversizedPayloads = (
-  { content, contentBytes }: { readonly content: NotificationContent; readonly contentBytes: number },
+  content: NotificationContent,
   origin: PushOrigin,
   platforms: readonly Platform[],
   openTokenBytes: number,
   site?: string,
 ): string[] => {
-  const surelyFits = site === undefined ? surelyFitsBytes : surelyFitsSiteBytes;
-  // With buttons or receipts a payload has more than the content: texts that are escaped again, titles twice.
-  const isForKits = fullForm(content) !== plainForm;
-  if (!isForKits && contentBytes <= surelyFits) return [];
   const openToken = "x".repeat(openTokenBytes);
   const locales = [undefined, ...Object.keys(content.localizations ?? {})];
   const providers = new Set(platforms.map((platform) => providerOf[platform]));

@@ -1,6 +1,5 @@
 import { type NotificationContent, newNotificationId, newProjectId } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { weighed } from "../test/weighed.ts";
 import { renderApns } from "./apns.ts";
 import { fcmWeight, renderFcm } from "./fcm.ts";
 import { findOversizedPayloads, surelyFitsBytes } from "./find-oversized-payloads.ts";
@@ -17,7 +16,7 @@ describe("weight", () => {
   test("content up to the last byte is accepted and one byte more is not, on each platform", () => {
     const room = { ios: 0, android: 0, web: 0 };
     for (const platform of platforms) {
-      const problems = (bytes: number) => findOversizedPayloads(weighed(sized(bytes)), origin, [platform], 100);
+      const problems = (bytes: number) => findOversizedPayloads(sized(bytes), origin, [platform], 100);
       let fits = 0;
       for (const step of [100, 1]) while (problems(fits + step).length === 0) fits += step;
       room[platform] = fits;
@@ -34,8 +33,7 @@ describe("weight", () => {
     "a %s push may have %i bytes, and is weighed as iOS gets it, whatever else the project sends to",
     (pushType, max) => {
       const sized = (bytes: number) => ({ targets: ["all"], push_type: pushType, data: { fill: "x".repeat(bytes) } });
-      const problems = (bytes: number) =>
-        findOversizedPayloads(weighed(sized(bytes)), origin, ["ios", "android", "web"], 100);
+      const problems = (bytes: number) => findOversizedPayloads(sized(bytes), origin, ["ios", "android", "web"], 100);
       let fits = 3_500;
       while (problems(fits + 1).length === 0) fits++;
       expect(Buffer.byteLength(renderApns(sized(fits), origin).body("x".repeat(100)))).toBe(max);
@@ -94,7 +92,7 @@ describe("weight", () => {
         [platform]: platform === "ios" ? { aps: { alert: body(bytes) } } : { notification: body(bytes) },
       });
       let fits = 3_500;
-      const problemsOf = (bytes: number) => findOversizedPayloads(weighed(override(bytes)), origin, ["android"], 100);
+      const problemsOf = (bytes: number) => findOversizedPayloads(override(bytes), origin, ["android"], 100);
       while (problemsOf(fits + 1).length === 0) fits++;
       expect(weightOf(override(fits))).toBe(4096);
       expect(problemsOf(fits + 1)).toEqual([
@@ -108,12 +106,12 @@ describe("weight", () => {
   test("is reported for at most three localizations of each platform", () => {
     const languages = Array.from({ length: 10 }, (_, at) => [`en-${at}`, { body: "x".repeat(4_000) }]);
     const content = { ...sized(4_000), data: { a: "x".repeat(300) }, localizations: Object.fromEntries(languages) };
-    expect(findOversizedPayloads(weighed(content), origin, ["ios", "web"], 100)).toHaveLength(6);
+    expect(findOversizedPayloads(content, origin, ["ios", "web"], 100)).toHaveLength(6);
   });
 
   test("names the platform, the locale, the size and the limit", () => {
     const problems = findOversizedPayloads(
-      weighed({ ...sized(10), localizations: { de: { body: "ü".repeat(3000) } } }),
+      { ...sized(10), localizations: { de: { body: "ü".repeat(3000) } } },
       origin,
       ["ios"],
       100,

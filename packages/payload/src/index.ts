@@ -3,7 +3,12 @@ export { apnsMaxBytes, apnsMaxBytesOf, renderApns } from "./apns.ts";
 export { declarativeType, renderDeclarative } from "./declarative.ts";
 export type { FcmLifetime, FcmRendering } from "./fcm.ts";
 export { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
-export { findOversizedPayloads, weighPayloads } from "./find-oversized-payloads.ts";
+export {
+  findOversizedPayloads,
+  surelyFitsBytes,
+  surelyFitsSiteBytes,
+  weighPayloads,
+} from "./find-oversized-payloads.ts";
 export { hkdfSha256 } from "./hmac-sha256.ts";
 export { evaluateLiquid, type LiquidValues } from "./liquid/evaluate.ts";
 export { LiquidRenderError } from "./liquid/filters.ts";
@@ -20,8 +25,8 @@ export {
 } from "./liquid/texts.ts";
 export type { OpenClaim, OpenKey, OpenTokenFault, OpenTokens } from "./open-token.ts";
 export { createOpenTokens, openTokenLifetimeMs } from "./open-token.ts";
-export { drawnForm, fullForm, type PushForm, perForm, plainForm, pushForms, receiptAsker } from "./push-form.ts";
+export { drawnForm, fullForm, type PushForm, plainForm, pushForms, receiptAsker } from "./push-form.ts";
 export type { PushOrigin } from "./render.ts";
-export { collapseIdOf } from "./render.ts";
+export { collapseIdOf, hasForms, perForm } from "./render.ts";
 export type { WebPushRendering } from "./webpush.ts";
 export { renderWebPush, webPushMaxBytes, webPushTopic } from "./webpush.ts";

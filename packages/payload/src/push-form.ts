@@ -69,10 +69,9 @@ export const receiptAsker = (
 const formFrom = (asked: boolean, buttons: boolean, seconds: number): PushForm =>
   asked || buttons ? { ...(asked && { receipt: seconds }), ...(buttons && { buttons: true }) } : plainForm;
 
-/** The form of a push for each of its devices. `lane`: receipts of few devices come at once. */
+/** The form of a push with more than the plain one for each of its devices. `lane`: receipts of few devices come at once. */
 export const pushForms = (content: Content, push: Push & { readonly lane: Lane }): ((device: Device) => PushForm) => {
   const isAsked = receiptAsker(content, push);
-  if (isAsked === undefined && content.buttons === undefined) return () => plainForm;
   const seconds = push.lane === "direct" ? 0 : broadcastSeconds;
   // Each form is one object, which `perForm` finds again.
   const forms = [false, true].map((asked) => [false, true].map((buttons) => formFrom(asked, buttons, seconds)));
@@ -81,18 +80,6 @@ export const pushForms = (content: Content, push: Push & { readonly lane: Lane }
     const shows = hasCapability(capabilities, "buttons") && acts(content, push.platform, capabilities);
     const buttons = content.buttons !== undefined && shows;
     return forms[isAsked?.(device) ? 1 : 0]?.[buttons ? 1 : 0] ?? plainForm;
-  };
-};
-
-/** Renders each form once, when the first device needs it. */
-export const perForm = <Rendered>(render: (form: PushForm) => Rendered): ((form: PushForm) => Rendered) => {
-  const rendered = new Map<PushForm, Rendered>();
-  return (form) => {
-    const known = rendered.get(form);
-    if (known !== undefined) return known;
-    const fresh = render(form);
-    rendered.set(form, fresh);
-    return fresh;
   };
 };
 

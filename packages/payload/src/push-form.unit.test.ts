@@ -7,12 +7,12 @@ import {
   type Recipient,
 } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { weighed } from "../test/weighed.ts";
 import { renderApns } from "./apns.ts";
 import { renderDeclarative } from "./declarative.ts";
 import { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
 import { findOversizedPayloads } from "./find-oversized-payloads.ts";
-import { type PushForm, perForm, plainForm, pushForms, receiptAsker } from "./push-form.ts";
+import { type PushForm, plainForm, pushForms, receiptAsker } from "./push-form.ts";
+import { hasForms, perForm } from "./render.ts";
 import { renderWebPush } from "./webpush.ts";
 
 const now = new Date();
@@ -35,7 +35,7 @@ const formOf = (
   platform: Platform,
   capabilities?: string,
   lane: "direct" | "broadcast" = "direct",
-) => pushForms(content, { ...origin, platform, lane })(device(capabilities));
+) => (hasForms(content) ? pushForms(content, { ...origin, platform, lane })(device(capabilities)) : plainForm);
 
 describe("which devices are asked", () => {
   const asked: NotificationContent = { ...hello, receipts: true };
@@ -148,10 +148,10 @@ describe("Android", () => {
     const content = { ...hello, receipts: true, body: '"'.repeat(1_300) };
     const plain = message("android", content, plainForm);
     expect(fcmWeight(JSON.stringify({ message: plain }))).toBeLessThan(fcmMaxBytes);
-    const problems = findOversizedPayloads(weighed(content), origin, ["android"], 200);
+    const problems = findOversizedPayloads(content, origin, ["android"], 200);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toContain("for android, drawn by the app");
-    expect(findOversizedPayloads(weighed({ ...content, receipts: false }), origin, ["android"], 200)).toEqual([]);
+    expect(findOversizedPayloads({ ...content, receipts: false }, origin, ["android"], 200)).toEqual([]);
   });
 });
 

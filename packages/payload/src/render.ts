@@ -6,6 +6,7 @@ import {
 } from "@herald/contracts";
 import { mergePatch } from "@herald/rules";
 import { createChooseLocalization } from "./choose-localization.ts";
+import type { PushForm } from "./push-form.ts";
 
 /** The texts and links that a device shows: the content's own, or the localization's for its locale. */
 export type Words = Pick<NotificationContent, "title" | "body" | "link_to" | "image"> & {
@@ -58,6 +59,22 @@ export const perLocalization = <Rendered>(
   render: (words: Words) => Rendered,
 ): ((locale: string | undefined) => Rendered) => perLocalizationKey(content, (key) => render(wordsOf(content, key)));
 
+/** Whether devices get a notification in more than the plain form: their kits report it, or show its buttons. */
+export const hasForms = ({ receipts, buttons }: Pick<NotificationContent, "receipts" | "buttons">): boolean =>
+  buttons !== undefined || (receipts !== undefined && receipts !== false);
+
+/** Renders each form once, when the first device needs it. */
+export const perForm = <Rendered>(render: (form: PushForm) => Rendered): ((form: PushForm) => Rendered) => {
+  const rendered = new Map<PushForm, Rendered>();
+  return (form) => {
+    const known = rendered.get(form);
+    if (known !== undefined) return known;
+    const fresh = render(form);
+    rendered.set(form, fresh);
+    return fresh;
+  };
+};
+
 /** The notification that a payload belongs to. The device needs these ids to report an open. */
 export type PushOrigin = { readonly projectId: ProjectId; readonly notificationId: NotificationId };
 
@@ -79,8 +96,14 @@ export const compact = (fields: Record<string, unknown>): Record<string, unknown
 /** Merges the caller's override over the rendered payload. The gateway refuses dangerous links; any that it missed are removed. */
 export const override = (
   rendered: Record<string, unknown>,
+  { data, click_action }: Pick<NotificationContent, "data" | "click_action">,
+  { link_to }: Words,
   patch: NotificationContent["ios"],
-): Record<string, unknown> => withoutDangerousLinks(patch === undefined ? rendered : mergePatch(rendered, patch));
+): Record<string, unknown> => {
+  if (patch !== undefined) return withoutDangerousLinks(mergePatch(rendered, patch));
+  // What else is in it is no link.
+  return (data ?? click_action ?? link_to) === undefined ? rendered : withoutDangerousLinks(rendered);
+};
 
 /**
  * The JSON body of a payload for one device. It is rendered once per localization; then each device costs two concatenations.

@@ -190,6 +190,17 @@ test("a dangerous link that an older gateway accepted does not reach a device, a
   });
 });
 
+test.each([
+  { link_to: "javascript:alert(1)" },
+  { click_action: "javascript:alert(1)" },
+  { click_action: "", link_to: "javascript:alert(1)" },
+  { data: { link: "javascript:alert(1)" } },
+  { localizations: { de: { link_to: "javascript:alert(1)" } } },
+])("nor does the only one of a notification: %j", (fields) => {
+  const content: NotificationContent = { targets: ["all"], title: "Hello", ...fields };
+  for (const render of [apns, fcm, web]) expect(JSON.stringify(render(content, "de"))).not.toContain("javascript");
+});
+
 describe("localizations", () => {
   const content: NotificationContent = {
     ...hello,

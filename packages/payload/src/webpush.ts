@@ -37,7 +37,7 @@ export const webPushPayload = (
   words: Words,
   form: PushForm = plainForm,
 ): Record<string, unknown> => {
-  const own = kitFields(content, words, form);
+  const own = form === plainForm ? {} : kitFields(content, words, form);
   const notification = content.silent
     ? undefined
     : compact({
@@ -53,7 +53,7 @@ export const webPushPayload = (
       });
   // Declarative Web Push calls the number `app_badge`: a notification's own `badge` is an image.
   const fields = { notification, app_badge: content.badge, link_to: words.link_to, data: content.data };
-  return { ...override(compact(fields), content.web), ...own };
+  return { ...override(compact(fields), content, words, content.web), ...own };
 };
 
 /** Renders a notification for Web Push as JSON, which is then encrypted for each subscription. */

@@ -45,7 +45,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       // Of Herald itself: no environment or credential changes it.
       if (outcome.kind === "rejected" && outcome.notSent) continue;
       tokenAnswers.total++;
-      if (isTokenRefusal(outcome)) tokenAnswers.unregistered++;
+      if (outcome.kind !== "accepted" && isTokenRefusal(outcome)) tokenAnswers.unregistered++;
     }
     if (tokenAnswers.spike || !isSpike(tokenAnswers)) return tokenAnswers.spike;
     tokenAnswers.spike = true;
@@ -127,7 +127,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       // A card whose end never came shows an old state for hours.
       untilExpiry: cached.document.content.activity?.event === "end",
       keepDevices: guard(cached, sent),
-      asked: receiptAsker(cached.document.content, run),
+      asked: cached.document.content.receipts ? receiptAsker(cached.document.content, run) : undefined,
       random: deps.random(),
     });
     return { settlement, version: sent.version };

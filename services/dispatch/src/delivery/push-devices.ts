@@ -47,7 +47,7 @@ export const pushDevices = async (
   const expiresAt = expiryOf(cached, served);
   const { platform, lane } = served;
   const provider = servingProvider(served);
-  const asksReceipt = receiptAsker(content, { notificationId, platform });
+  const asksReceipt = content.receipts ? receiptAsker(content, { notificationId, platform }) : undefined;
   const outcomes = new Array<Outcome | undefined>(devices.length).fill(undefined);
   const blocked = new Map<number, Blocked>();
   /** By route, in milliseconds since 1970. */

@@ -146,7 +146,7 @@ export const settleRow = (run: BatchRun): Settlement => {
     }
     table.put(index, settlement);
     if (outcome?.kind === "accepted" && outcome.providerId !== undefined) providerIds[index] = outcome.providerId;
-    const retired = outcome && retiredBy(run, device, outcome);
+    const retired = outcome && outcome.kind !== "accepted" && retiredBy(run, device, outcome);
     if (retired) unregistered.push({ deviceId: device.id, tokenHash: pushTokenHash(device.token), ...retired });
   }
   const continuing = waits.filter((wait) => inTime(run, wait));

@@ -70,15 +70,6 @@ export const neverSendable = (reason: BadTokenReason, providerReason: string): O
 export const tooLarge = (bytes: number, maxBytes: number): Outcome =>
   notSent("payload-too-large", `${bytes} bytes, ${maxBytes} fit`);
 
-/** The bytes of a text that has more than `max`. Undefined: it fits, which for nearly all texts its length alone says. */
-export const bytesAbove = (max: number, text: string): number | undefined => {
-  if (text.length * maxUtf8Bytes <= max) return undefined;
-  const bytes = Buffer.byteLength(text);
-  return bytes > max ? bytes : undefined;
-};
-/** Of a code unit of UTF-16. */
-const maxUtf8Bytes = 3;
-
 const maxReasonLength = 120;
 
 /** Whether an answer is a web page: made for a person by a proxy, a filter or a captive portal. */

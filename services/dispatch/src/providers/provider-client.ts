@@ -59,3 +59,12 @@ export const secondsToLive = (expiresAt: Date, now: Date): number =>
 /** The value of `apns-expiration`: seconds since 1970, or `0` for now or never. */
 export const apnsExpiration = (expiresAt: Date, now: Date): string =>
   expiresAt > now ? String(Math.floor(expiresAt.getTime() / 1_000)) : "0";
+
+/** The bytes of a text that has more than `max`. Undefined: it fits, which for nearly all texts its length alone says. */
+export const bytesAbove = (max: number, text: string): number | undefined => {
+  if (text.length * maxUtf8Bytes <= max) return undefined;
+  const bytes = Buffer.byteLength(text);
+  return bytes > max ? bytes : undefined;
+};
+/** Of a code unit of UTF-16. */
+const maxUtf8Bytes = 3;

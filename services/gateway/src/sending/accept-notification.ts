@@ -9,7 +9,13 @@ import {
   type SendV1,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { findOversizedPayloads, type OpenTokens } from "@herald/payload";
+import {
+  findOversizedPayloads,
+  hasForms,
+  type OpenTokens,
+  surelyFitsBytes,
+  surelyFitsSiteBytes,
+} from "@herald/payload";
 import { isSmallSend, scheduleOf, scheduleProblems } from "@herald/rules";
 import type { ProjectDirectory } from "../auth/directories.ts";
 
@@ -94,14 +100,11 @@ export const acceptNotification = (accepting: Accepting): ParsedSend => {
   const { projectId, id: notificationId, at, platforms, openTokenBytes, site, apnsCertificate } = accepting;
   const send = parsedSend(sendCommand(accepting));
   const { command, contentBytes } = send;
+  // With buttons or receipts a payload has more than the content: texts that are escaped again, titles twice.
+  const surelyFits =
+    contentBytes <= (site === undefined ? surelyFitsBytes : surelyFitsSiteBytes) && !hasForms(command.content);
   const origin = { projectId, notificationId };
-  const problems = findOversizedPayloads(
-    { content: command.content, contentBytes },
-    origin,
-    platforms,
-    openTokenBytes,
-    site,
-  );
+  const problems = surelyFits ? [] : findOversizedPayloads(command.content, origin, platforms, openTokenBytes, site);
   if (apnsCertificate && command.content.push_type === "location")
     problems.push(
       "notification.push_type: `location` needs a key (.p8) in the APNs settings, which have a certificate",

@@ -2,11 +2,11 @@ import { createPrivateKey, hash } from "node:crypto";
 import type { ApnsEnvironment, ApnsSettings } from "@herald/contracts";
 import type { Transport, TransportAnswer } from "@herald/http2-client";
 import { createByteCache } from "@herald/kit";
-import { apnsMaxBytesOf, collapseIdOf, perForm, pushForms, renderApns } from "@herald/payload";
+import { apnsMaxBytesOf, collapseIdOf, hasForms, perForm, plainForm, pushForms, renderApns } from "@herald/payload";
 import { SignJWT } from "jose";
 import { apnsId } from "../../domain/batch.ts";
-import { acceptedOutcome, bytesAbove, type Outcome, tokenMismatch, tooLarge, unanswered } from "../outcome.ts";
-import { apnsExpiration, type ClientDeps, type ProviderClient, storedUntil } from "../provider-client.ts";
+import { acceptedOutcome, type Outcome, tokenMismatch, tooLarge, unanswered } from "../outcome.ts";
+import { apnsExpiration, bytesAbove, type ClientDeps, type ProviderClient, storedUntil } from "../provider-client.ts";
 import { apnsOutcome } from "./outcome.ts";
 
 type SigningKey = { readonly key_id: string; readonly team_id: string; readonly private_key: string };
@@ -196,7 +196,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     prepare: (message) => {
       const { notificationId, content } = message;
       const { pushType, topicEnding, priority } = renderApns(content, message);
-      const formOf = pushForms(content, { ...message, platform: "ios" });
+      const formOf = hasForms(content) ? pushForms(content, { ...message, platform: "ios" }) : undefined;
       const bodyOf = perForm((form) => renderApns(content, message, form).body);
       const collapseId = collapseIdOf(content, message);
       const maxBytes = apnsMaxBytesOf(content);
@@ -207,7 +207,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
         const { id, token, environment = settings.environment, app = bundle_id, locale } = device;
         if (!apps.has(app)) return Promise.resolve(appNotConfigured);
         if (!/^(?:[0-9a-fA-F]{2}){1,200}$/.test(token)) return Promise.resolve(notAToken);
-        const form = formOf(device);
+        const form = formOf?.(device) ?? plainForm;
         const body = own === undefined ? bodyOf(form) : renderApns(own, message, form).body;
         const payload = body(openToken, locale);
         const excessive = bytesAbove(maxBytes, payload);

@@ -1,9 +1,10 @@
 import type { FcmSettings } from "@herald/contracts";
 import type { TransportAnswer } from "@herald/http2-client";
-import { fcmMaxBytes, fcmWeight, perForm, pushForms, renderFcm } from "@herald/payload";
-import { bytesAbove, type Outcome, tooLarge, unanswered } from "../outcome.ts";
+import { fcmMaxBytes, fcmWeight, hasForms, perForm, plainForm, pushForms, renderFcm } from "@herald/payload";
+import { type Outcome, tooLarge, unanswered } from "../outcome.ts";
 import {
   apnsExpiration,
+  bytesAbove,
   type ClientDeps,
   type ProviderClient,
   secondsToLive,
@@ -40,11 +41,11 @@ export function createFcmClient({ settings, createTransport, now }: ClientDeps<F
       const until = storedUntil(message);
       const { content, platform } = message;
       const lifetime = { ttlSeconds: secondsToLive(until, now()), apnsExpiration: apnsExpiration(until, now()) };
-      const formOf = pushForms(content, message);
+      const formOf = hasForms(content) ? pushForms(content, message) : undefined;
       const bodyOf = perForm((form) => renderFcm(content, message, platform, lifetime, form).body);
       return async (device, openToken, own) => {
         const { token, tokenKind: kind = "token", locale, liveToken } = device;
-        const form = formOf(device);
+        const form = formOf?.(device) ?? plainForm;
         const body = own === undefined ? bodyOf(form) : renderFcm(own, message, platform, lifetime, form).body;
         const payload = body({ token, kind, liveToken }, openToken, locale);
         // FCM limits only a part of the body.

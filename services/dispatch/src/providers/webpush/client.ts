@@ -4,16 +4,18 @@ import { checkPublicEndpoint, notPublicText, publicLookup, type Resolve } from "
 import {
   collapseIdOf,
   declarativeType,
+  hasForms,
   type PushForm,
   perForm,
+  plainForm,
   pushForms,
   renderDeclarative,
   renderWebPush,
   webPushMaxBytes,
   webPushTopic,
 } from "@herald/payload";
-import { bytesAbove, neverSendable, notSent, type Outcome, tooLarge, unanswered } from "../outcome.ts";
-import { type ClientDeps, type ProviderClient, secondsToLive, storedUntil } from "../provider-client.ts";
+import { neverSendable, notSent, type Outcome, tooLarge, unanswered } from "../outcome.ts";
+import { bytesAbove, type ClientDeps, type ProviderClient, secondsToLive, storedUntil } from "../provider-client.ts";
 import { encryptPush, newSenderKeys } from "./encryption.ts";
 import { webPushOutcome } from "./outcome.ts";
 import { createVapid, keyFor, type RingKey, type StoredWebPushSettings } from "./settings.ts";
@@ -105,7 +107,7 @@ export function createWebPushClient({
     prepare: (message) => {
       const { content } = message;
       const { urgency } = renderWebPush(content, message);
-      const formOf = pushForms(content, message);
+      const formOf = hasForms(content) ? pushForms(content, message) : undefined;
       const renderingOf = (shown: NotificationContent, form: PushForm) => ({
         render: renderWebPush(shown, message, form).body,
         declarative: site === undefined ? undefined : renderDeclarative(shown, message, site, form),
@@ -116,7 +118,7 @@ export function createWebPushClient({
       const senderKeys = newSenderKeys();
       return async (device, openToken, own) => {
         const { token: endpoint, keys, vapidKeyId, locale } = device;
-        const form = formOf(device);
+        const form = formOf?.(device) ?? plainForm;
         const { render, declarative } = own === undefined ? renderings(form) : renderingOf(own, form);
         const target = checkEndpoint(endpoint, { anyHost, exemptOrigin });
         if (!target.ok) return refused(endpoint, target.problem);
