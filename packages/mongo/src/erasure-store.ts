@@ -3,10 +3,10 @@ import { upsertOnce } from "./conflicts.ts";
 import { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
 import { guardStore } from "./unavailable.ts";
 
-/** An erased user, stored by key, never by id. */
+/** An erased user, stored by key, never by id; or a deleted project. */
 export type Erasure = {
   readonly projectId: string;
-  /** `userKey` of the user. */
+  /** `userKey` of the user; the id of a project. */
   readonly key: string;
   readonly at: Date;
   /** Some of the user's devices, and the `targetKey` of their push tokens: then it is their erasure alone. */
@@ -39,9 +39,9 @@ export const createErasureStore = (db: Db) => {
   return guardStore({
     ensureIndexes: () => ensureIndexes(erasures, [due, ending]),
 
-    /** Stores an erasure; the last one of a user counts. `nextAt`: when the next pass is due. */
-    put: async (erasure: Omit<Erasure, "passes">, nextAt?: Date): Promise<void> => {
-      const { projectId, key, at, devices, tokens } = erasure;
+    /** Stores an erasure; the last one of a user counts. `passes`: absent for none. `nextAt`: when the next pass is due. */
+    put: async (erasure: Omit<Erasure, "passes"> & Partial<Erasure>, nextAt?: Date): Promise<void> => {
+      const { projectId, key, at, devices, tokens, passes = 0 } = erasure;
       await upsertOnce(() =>
         erasures.updateOne(
           { _id: idOf(erasure) },
@@ -49,7 +49,7 @@ export const createErasureStore = (db: Db) => {
             $setOnInsert: { projectId, key },
             ...(devices && tokens && { $addToSet: { devices: { $each: devices }, tokens: { $each: tokens } } }),
             $max: { at, expiresAt: new Date(at.getTime() + keepMs) },
-            $set: { passes: 0, ...(nextAt && { nextAt }) },
+            $set: { passes, ...(nextAt && { nextAt }) },
           },
           { upsert: true },
         ),

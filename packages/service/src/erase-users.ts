@@ -1,5 +1,5 @@
 import { defineHandler, type Handler } from "@herald/bus";
-import { type DurableName, type ProjectId, UserErasedV1, userKey } from "@herald/contracts";
+import { type DurableName, ProjectDeletedV1, type ProjectId, UserErasedV1, userKey } from "@herald/contracts";
 import { type Logger, type PeriodicTask, runEvery } from "@herald/kit";
 import type { Erasure, ErasureStore } from "@herald/mongo";
 
@@ -14,10 +14,18 @@ export type EraseRows = (
   erased: Pick<Erasure, "key" | "at" | "devices" | "tokens"> & { readonly projectId: ProjectId },
 ) => Promise<void>;
 
-type Parts = { readonly erasures: ErasureStore; readonly erase: EraseRows; readonly now: () => Date };
+/** Removes all that a service stores of a project. Repeatable. */
+type RemoveProject = (projectId: ProjectId, signal: AbortSignal) => Promise<void>;
+
+type Parts = {
+  readonly erasures: ErasureStore;
+  readonly erase: EraseRows;
+  readonly removeProject: RemoveProject;
+  readonly now: () => Date;
+};
 
 /** Stores the erasure of a user and makes the first pass. */
-export const eraseUser = (durable: DurableName, { erasures, erase }: Parts): Handler =>
+export const eraseUser = (durable: DurableName, { erasures, erase }: Pick<Parts, "erasures" | "erase">): Handler =>
   defineHandler({
     durable, // renaming a durable replays its stream
     message: UserErasedV1,
@@ -30,18 +38,38 @@ export const eraseUser = (durable: DurableName, { erasures, erase }: Parts): Han
     },
   });
 
+/** Removes a deleted project. What was being handled meanwhile, or waited in queues, is removed by the later passes. */
+export const deleteProject = (
+  durable: DurableName,
+  concurrency: number,
+  { erasures, removeProject }: Pick<Parts, "erasures" | "removeProject">,
+): Handler =>
+  defineHandler({
+    durable, // renaming a durable replays its stream
+    message: ProjectDeletedV1,
+    concurrency,
+    async handle({ data: { project_id: projectId, at }, signal }) {
+      await removeProject(projectId, signal);
+      await erasures.removeProject(projectId);
+      const erasure = { projectId, key: projectId, at: new Date(at), passes: 1 };
+      await erasures.put(erasure, nextPass(erasure));
+    },
+  });
+
 const nextPass = ({ at, passes }: Pick<Erasure, "at" | "passes">): Date | undefined => {
   const after = passesAfterMs[passes];
   return after === undefined ? undefined : new Date(at.getTime() + after);
 };
 
 /** Makes the later passes. Several processes may run it. */
-export const startErasurePasses = ({ erasures, erase, now }: Parts, log: Logger): PeriodicTask =>
-  runEvery("erase users again", lookEveryMs, log, async (signal) => {
+export const startErasurePasses = ({ erasures, erase, removeProject, now }: Parts, log: Logger): PeriodicTask =>
+  runEvery("erase users and projects again", lookEveryMs, log, async (signal) => {
     while (!signal.aborted) {
       const found = await erasures.claim(now(), new Date(now().getTime() + passMs));
       if (!found) return;
-      await erase({ ...found, projectId: found.projectId as ProjectId });
+      const projectId = found.projectId as ProjectId;
+      if (found.key === projectId) await removeProject(projectId, signal);
+      else await erase({ ...found, projectId });
       await erasures.passed(found, nextPass({ at: found.at, passes: found.passes + 1 }));
     }
   });

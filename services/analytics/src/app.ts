@@ -1,8 +1,9 @@
-import { defineHandler, limitEventsPerProject } from "@herald/bus";
-import { ProjectDeletedV1 } from "@herald/contracts";
+import { limitEventsPerProject } from "@herald/bus";
+import type { ProjectId } from "@herald/contracts";
 import { createErasureStore, retentionEveryMs, startRetention } from "@herald/mongo";
 import {
   createService,
+  deleteProject,
   type EraseRows,
   eraseUser,
   type Service,
@@ -37,7 +38,11 @@ const assemble = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides)
     await notificationFacts.eraseUser(projectId, key, at);
     await webhooks.rewrite(projectId, at, (payload) => erasePayload(payload, projectId, key));
   };
-  const erasing = { erasures, erase, now };
+  const removeProject = async (projectId: ProjectId, signal: AbortSignal): Promise<void> => {
+    for (const { removePage } of [...Object.values(stores), ...webhooks.stores])
+      while (await removePage(projectId)) signal.throwIfAborted();
+  };
+  const erasing = { erasures, erase, removeProject, now };
 
   return {
     prepare: async () => {
@@ -48,16 +53,7 @@ const assemble = (config: AnalyticsConfig, deps: ServiceDeps & WebhookOverrides)
       recordOpens(recording, opens),
       recordReceipts(recording, receipts),
       recordEvents(aggregation.store, notificationFacts, webhooks),
-      defineHandler({
-        durable: "analytics-delete-project", // renaming a durable replays its stream
-        message: ProjectDeletedV1,
-        concurrency: 1,
-        async handle({ data: { project_id: projectId }, signal }) {
-          for (const { removePage } of [...Object.values(stores), ...webhooks.stores])
-            while (await removePage(projectId)) signal.throwIfAborted();
-          await erasures.removeProject(projectId);
-        },
-      }),
+      deleteProject("analytics-delete-project", 1, erasing),
       eraseUser("analytics-erase-user", erasing),
     ],
     begin: () => [

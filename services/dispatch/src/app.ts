@@ -14,6 +14,7 @@ import { lastRestore, retentionEveryMs, startRetention } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
 import {
   createService,
+  deleteProject,
   eraseUser,
   type Service,
   type ServiceDefinition,
@@ -29,7 +30,6 @@ import type { Deps } from "./deps.ts";
 import { unitsOfBatch } from "./domain/batch.ts";
 import type { Erased } from "./domain/erase-targets.ts";
 import { handleDeadLetters } from "./handlers/dead-letters.ts";
-import { deleteProject } from "./handlers/delete-project.ts";
 import { deliverBatch, deliverDue, deliverDurables } from "./handlers/deliver-batch.ts";
 import {
   completeExpansion,
@@ -38,6 +38,7 @@ import {
   joinActivity,
   startNotification,
 } from "./handlers/sends.ts";
+import { createRemoveProject } from "./jobs/remove-project.ts";
 import { createSweeps, retentionRules } from "./jobs/sweeps.ts";
 import { createMetrics } from "./metrics.ts";
 import { watchRules } from "./project-rules.ts";
@@ -73,6 +74,8 @@ const sendMessagesInMemory = 32_000;
 const largeSends = 128;
 /** Large sends that wait in memory to be stored, within the bytes that the bus allows a consumer. */
 const largeSendsWaiting = 16_000;
+/** Deletions of projects at a time. They take long, and no caller waits for them. */
+const projectDeletions = 2;
 /** Gateways lack the providers of a project whose record was lost, until it is repaired after at most this time. */
 const reconcileEveryMs = 60_000;
 
@@ -110,7 +113,6 @@ const assemble = (
     if (!erased.devices) await caps.erase(erased, now());
     await eraser.erase(erased);
   };
-  const erasing = { erasures, erase, now };
   const publish = groupedPublishEvents(() => bus);
   const outbox = createDispatchOutbox(db, { publish, log });
 
@@ -142,6 +144,7 @@ const assemble = (
   const openTokens = createOpenTokens(config.HERALD_OPEN_KEYS);
   const rules = watchRules(bus);
   const records = createProviderRecords(openBucket(bus, "push_projects", ProvidersRecord), credentials);
+  const erasing = { erasures, erase, removeProject: createRemoveProject({ ...stores, records, now }), now };
 
   const sendGate = createFairGate({ total: smallSends.total, line: { total: smallSends.waitingBytes } });
   const startGate = createFairGate({ total: largeSends });
@@ -212,7 +215,7 @@ const assemble = (
       }),
       deliverDue({ ...deps, gateOf, concurrency }),
       handleDeadLetters(deps),
-      deleteProject(deps),
+      deleteProject("dispatch-delete-project", projectDeletions, erasing),
       eraseUser("dispatch-erase-user", erasing),
     ],
     begin: () => {

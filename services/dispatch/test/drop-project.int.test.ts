@@ -1,6 +1,6 @@
 import { openBucket, publishEvent, sendRequest } from "@herald/bus";
 import { GetProvider, ProvidersRecord, projectProvidersKey } from "@herald/contracts";
-import { eventually } from "@herald/testing";
+import { eventually, operateBroker } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DispatchTest, devices, startDispatchTest } from "./dispatch-fixture.ts";
 
@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 
 test("a deleted project takes its credentials, notifications and ledger with it, and no other project's", async () => {
-  const { project, send, partition, final, get, bus, rows } = dispatch;
+  const { project, send, partition, final, get, bus, rows, pass } = dispatch;
   const [gone, kept] = [await project(), await project()];
   const sent = async (projectId: typeof gone) => {
     const id = await send(projectId);
@@ -41,6 +41,15 @@ test("a deleted project takes its credentials, notifications and ledger with it,
     code: "provider-not-found",
   });
   expect(await openBucket(bus, "push_projects", ProvidersRecord).get(projectProvidersKey(gone))).toBeUndefined();
+
+  const hands = await operateBroker(dispatch.broker);
+  await eventually(async () => expect(await hands.left("PUSH_EVENTS", "dispatch-delete-project")).toBe(0));
+  await hands.close();
+  // It was being handled meanwhile, and was stored late.
+  const late = await send(gone);
+  await eventually(() => get(gone, late));
+  pass(60_000);
+  await eventually(() => expect(get(gone, late)).rejects.toMatchObject({ code: "notification-not-found" }));
 
   expect(await get(kept, other)).toMatchObject({ counts: { accepted: 2 } });
   expect(await rows(other)).toHaveLength(1);
