@@ -1,8 +1,17 @@
 import { hash } from "node:crypto";
 import { type NotificationContent, type PushType, topicEndings } from "@herald/contracts";
 import { activityBody } from "./live-activity.ts";
-import { kitFields, type PushForm, plainForm } from "./push-form.ts";
-import { type BodyOf, bodyOf, compact, override, type PushOrigin, type Words } from "./render.ts";
+import { kitFields } from "./push-form.ts";
+import {
+  type BodyOf,
+  bodyOf,
+  compact,
+  override,
+  type PushForm,
+  type PushOrigin,
+  plainForm,
+  type Words,
+} from "./render.ts";
 
 /** Maximum bytes of an APNs payload. */
 export const apnsMaxBytes = 4096;

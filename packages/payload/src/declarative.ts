@@ -1,6 +1,5 @@
 import type { NotificationContent } from "@herald/contracts";
-import { type PushForm, plainForm } from "./push-form.ts";
-import { compact, type PushOrigin, perLocalization } from "./render.ts";
+import { compact, type PushForm, type PushOrigin, perLocalization, plainForm } from "./render.ts";
 import { webPushPayload } from "./webpush.ts";
 
 /** The media type of a declarative push. */

@@ -1,14 +1,16 @@
 import type { FcmTokenKind, NotificationContent, Platform, Urgency } from "@herald/contracts";
 import { apnsPayload, apnsPriority, apnsPushType } from "./apns.ts";
 import { activityFcmBody } from "./live-activity.ts";
-import { kitFields, type PushForm, plainForm } from "./push-form.ts";
+import { kitFields } from "./push-form.ts";
 import {
   collapseIdOf,
   compact,
   override,
   type PayloadTemplate,
+  type PushForm,
   type PushOrigin,
   perLocalization,
+  plainForm,
   type Words,
 } from "./render.ts";
 import { webPushPayload, webPushTopic, webPushUrgency } from "./webpush.ts";

@@ -2,8 +2,8 @@ import { type NotificationContent, type Platform, type Provider, providerOf } fr
 import { apnsMaxBytes, apnsMaxBytesOf, renderApns } from "./apns.ts";
 import { renderDeclarative } from "./declarative.ts";
 import { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
-import { drawnForm, fullForm, type PushForm, plainForm } from "./push-form.ts";
-import type { BodyOf, PushOrigin } from "./render.ts";
+import { drawnForm, fullForm } from "./push-form.ts";
+import { type BodyOf, type PushForm, type PushOrigin, plainForm } from "./render.ts";
 import { renderWebPush, webPushMaxBytes } from "./webpush.ts";
 
 type Measure = {

@@ -25,8 +25,7 @@ export {
 } from "./liquid/texts.ts";
 export type { OpenClaim, OpenKey, OpenTokenFault, OpenTokens } from "./open-token.ts";
 export { createOpenTokens, openTokenLifetimeMs } from "./open-token.ts";
-export { drawnForm, fullForm, type PushForm, plainForm, pushForms, receiptAsker } from "./push-form.ts";
-export type { PushOrigin } from "./render.ts";
-export { collapseIdOf, hasForms, perForm } from "./render.ts";
+export { drawnForm, fullForm, pushForms, receiptAsker } from "./push-form.ts";
+export { collapseIdOf, hasForms, type PushForm, type PushOrigin, perForm, plainForm } from "./render.ts";
 export type { WebPushRendering } from "./webpush.ts";
 export { renderWebPush, webPushMaxBytes, webPushTopic } from "./webpush.ts";

@@ -9,17 +9,7 @@ import {
   type Recipient,
   withoutDangerousLinks,
 } from "@herald/contracts";
-import type { Words } from "./render.ts";
-
-/** How a push is rendered for one device, beyond its words. */
-export type PushForm = {
-  /** The device is asked to report that the push arrived, at a random time within this many seconds. */
-  readonly receipt?: number;
-  /** The device shows the notification's buttons. */
-  readonly buttons?: true;
-};
-
-export const plainForm: PushForm = Object.freeze({});
+import { type PushForm, plainForm, type Words } from "./render.ts";
 
 /** The form with everything in it, which a device with all capabilities gets. */
 export const fullForm = ({ receipts, buttons, silent }: Content): PushForm =>

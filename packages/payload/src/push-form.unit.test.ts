@@ -11,8 +11,8 @@ import { renderApns } from "./apns.ts";
 import { renderDeclarative } from "./declarative.ts";
 import { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
 import { findOversizedPayloads } from "./find-oversized-payloads.ts";
-import { type PushForm, plainForm, pushForms, receiptAsker } from "./push-form.ts";
-import { hasForms, perForm } from "./render.ts";
+import { pushForms, receiptAsker } from "./push-form.ts";
+import { hasForms, type PushForm, perForm, plainForm } from "./render.ts";
 import { renderWebPush } from "./webpush.ts";
 
 const now = new Date();

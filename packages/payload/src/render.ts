@@ -6,7 +6,6 @@ import {
 } from "@herald/contracts";
 import { mergePatch } from "@herald/rules";
 import { createChooseLocalization } from "./choose-localization.ts";
-import type { PushForm } from "./push-form.ts";
 
 /** The texts and links that a device shows: the content's own, or the localization's for its locale. */
 export type Words = Pick<NotificationContent, "title" | "body" | "link_to" | "image"> & {
@@ -58,6 +57,16 @@ export const perLocalization = <Rendered>(
   content: NotificationContent,
   render: (words: Words) => Rendered,
 ): ((locale: string | undefined) => Rendered) => perLocalizationKey(content, (key) => render(wordsOf(content, key)));
+
+/** How a push is rendered for one device, beyond its words. */
+export type PushForm = {
+  /** The device is asked to report that the push arrived, at a random time within this many seconds. */
+  readonly receipt?: number;
+  /** The device shows the notification's buttons. */
+  readonly buttons?: true;
+};
+
+export const plainForm: PushForm = Object.freeze({});
 
 /** Whether devices get a notification in more than the plain form: their kits report it, or show its buttons. */
 export const hasForms = ({ receipts, buttons }: Pick<NotificationContent, "receipts" | "buttons">): boolean =>

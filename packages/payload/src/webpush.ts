@@ -1,7 +1,17 @@
 import { hash } from "node:crypto";
 import type { NotificationContent } from "@herald/contracts";
-import { kitFields, type PushForm, plainForm } from "./push-form.ts";
-import { type BodyOf, bodyOf, collapseIdOf, compact, override, type PushOrigin, type Words } from "./render.ts";
+import { kitFields } from "./push-form.ts";
+import {
+  type BodyOf,
+  bodyOf,
+  collapseIdOf,
+  compact,
+  override,
+  type PushForm,
+  type PushOrigin,
+  plainForm,
+  type Words,
+} from "./render.ts";
 
 /** Maximum plaintext in bytes that fits an encrypted record of 4,096 bytes (RFC 8291). */
 export const webPushMaxBytes = 3993;
