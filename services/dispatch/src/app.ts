@@ -31,6 +31,7 @@ import { unitsOfBatch } from "./domain/batch.ts";
 import type { Erased } from "./domain/erase-targets.ts";
 import { handleDeadLetters } from "./handlers/dead-letters.ts";
 import { deliverBatch, deliverDue, deliverDurables } from "./handlers/deliver-batch.ts";
+import { createRemoveProject } from "./handlers/remove-project.ts";
 import {
   completeExpansion,
   deliverSmallSends,
@@ -38,7 +39,6 @@ import {
   joinActivity,
   startNotification,
 } from "./handlers/sends.ts";
-import { createRemoveProject } from "./jobs/remove-project.ts";
 import { createSweeps, retentionRules } from "./jobs/sweeps.ts";
 import { createMetrics } from "./metrics.ts";
 import { watchRules } from "./project-rules.ts";
