@@ -33,7 +33,8 @@ export { createGroupCommit, type GroupCommit, type GroupCommitOptions } from "./
 export { createHealth } from "./health.ts";
 export { existing, type Fault, HeraldError, hasCode, messageOf, notFound, pointerTo } from "./herald-error.ts";
 export { clientAddress } from "./http/client-address.ts";
-export { createHttpApp, startHealthServer } from "./http/create-http-app.ts";
+export { createHttpApp } from "./http/create-http-app.ts";
+export { startHealthServer } from "./http/create-listener.ts";
 export { createReadBody, defaultBodyLimitBytes, parseJson } from "./http/json-body.ts";
 export { createMemoryLimit, type MemoryLimit, type ReserveMemory } from "./http/memory-limit.ts";
 export { type HttpRoute, type RouteMatch, serveRoutes } from "./http/serve-routes.ts";

@@ -14,7 +14,7 @@ import {
 import type { GatewayConfig } from "./config.ts";
 import { createRouteDeps, type GatewayOverrides } from "./create-route-deps.ts";
 import { docsPages } from "./docs/docs-pages.ts";
-import { allowBrowsers, registerLoadMetrics, serveGateway, takeTurns } from "./http/http-routes.ts";
+import { registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
 import { readerOf } from "./http/record-change.ts";
 import type { Route } from "./http/route.ts";
 import { builtConsole } from "./http/serve-console.ts";
@@ -52,11 +52,8 @@ export const createApp = (
   const portApp = (routes: readonly Route[], proxies: number, withoutOperators: boolean, folder?: string) => {
     const count = (request: IncomingMessage) => limits.countAnonymous(clientAddress(request, proxies));
     const edge = { proxies, memory, withoutOperators };
-    const served = routes.map(
-      (route) => [route, serveRoute(route, deps, { ...edge, reader: readerOf(route, allRoutes) })] as const,
-    );
-    const serve = serveGateway(new Map(served), docsPages(routes), health.routes, count, folder);
-    return createHttpApp(log, serve, allowBrowsers(routes), takeTurns(routes));
+    const served = routes.map((route) => serveRoute(route, deps, { ...edge, reader: readerOf(route, allRoutes) }));
+    return createHttpApp(log, serveGateway(served, docsPages(routes), health.routes, count, folder));
   };
   const publicRoutes = allRoutes.filter(({ path }) => path.startsWith("/api/"));
   const everything = portApp(allRoutes, adminProxies, false, config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined);

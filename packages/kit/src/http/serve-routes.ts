@@ -1,7 +1,20 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ErrorCode } from "@herald/contracts";
 import createRouter from "find-my-way";
 import { HeraldError } from "../herald-error.ts";
-import { outcomeOf } from "./observe-requests.ts";
+import { allowOrigins, preflightServer } from "./cors.ts";
+import { createTurns } from "./turns.ts";
+
+/** Data of a request for logs, spans and metrics, beside its status. `route` is a pattern, so its cardinality is low. */
+type RequestOutcome = { route: string; code?: ErrorCode };
+
+const outcomes = new WeakMap<ServerResponse, RequestOutcome>();
+
+export const outcomeOf = (response: ServerResponse): RequestOutcome => {
+  const outcome = outcomes.get(response) ?? { route: "unmatched" };
+  outcomes.set(response, outcome);
+  return outcome;
+};
 
 /** A matched request, for the handler of its route. */
 export type RouteMatch = {
@@ -20,6 +33,10 @@ export type HttpRoute = {
   readonly method: string;
   /** `/api/v1/devices/:id`. A literal path wins over a parameter. */
   readonly pattern: string;
+  /** Pages of any origin may read the answers of the pattern, problems included. */
+  readonly cors?: boolean | undefined;
+  /** Its requests let those of other routes go first. */
+  readonly lowPriority?: boolean | undefined;
   /** Answers the request, or throws the error to answer with. */
   readonly serve: (request: IncomingMessage, response: ServerResponse, match: RouteMatch) => Promise<void>;
 };
@@ -34,10 +51,16 @@ export type ServeRoutesOptions = {
 };
 
 const entryOf = (pattern: string, routes: readonly HttpRoute[]) => {
-  const byMethod = new Map(routes.map(({ method, serve }) => [method, serve]));
+  const byMethod = new Map(routes.map((route) => [route.method, route]));
   const get = byMethod.get("GET");
   if (get) byMethod.set("HEAD", get); // Node leaves the body out
-  return { pattern, byMethod, allow: [...byMethod.keys()].sort().join(", ") };
+  const open = routes.filter(({ cors }) => cors);
+  const cors = open.length > 0;
+  if (cors) {
+    const serve = preflightServer(open.map(({ method }) => method));
+    byMethod.set("OPTIONS", { method: "OPTIONS", pattern, serve });
+  }
+  return { pattern, byMethod, cors, allow: [...byMethod.keys()].sort().join(", ") };
 };
 
 /**
@@ -55,6 +78,7 @@ export const serveRoutes = (
   });
   for (const [pattern, own] of Map.groupBy(routes, (route) => route.pattern))
     tree.on("GET", pattern, () => undefined, entryOf(pattern, own));
+  const turn = createTurns();
 
   return async (request, response) => {
     const { method = "", url = "" } = request;
@@ -67,11 +91,19 @@ export const serveRoutes = (
       if (found) throw new HeraldError("malformed-request", "path: is not valid percent-encoding");
       throw new HeraldError("route-not-found", `path: ${notFound}`);
     }
-    const { pattern, byMethod, allow } = entry;
+    const { pattern, byMethod, cors, allow } = entry;
     outcomeOf(response).route = pattern;
-    const serve = byMethod.get(method);
-    const query = split < 0 ? "" : url.slice(split + 1);
-    if (serve) return serve(request, response, { params: found.params, path, query, allow });
+    if (cors) allowOrigins(response);
+    const route = byMethod.get(method);
+    if (route) {
+      if (route.lowPriority) {
+        await turn();
+        // Its client has disconnected.
+        if (request.destroyed) return;
+      }
+      const query = split < 0 ? "" : url.slice(split + 1);
+      return route.serve(request, response, { params: found.params, path, query, allow });
+    }
     await countUnserved(request);
     if (method !== "OPTIONS")
       throw new HeraldError("method-not-allowed", `method: must be ${allow}`, { headers: { allow } });

@@ -6,20 +6,18 @@ import type { HttpRoute, RouteMatch } from "@herald/kit";
 import { expect, test } from "vitest";
 import { docsPages } from "../docs/docs-pages.ts";
 import { allRoutes } from "../routes/all-routes.ts";
-import { serveGateway, takeTurns } from "./http-routes.ts";
-import { type Route, routePattern } from "./route.ts";
+import { serveGateway } from "./http-routes.ts";
+import { httpRouteOf, type Route } from "./route.ts";
 
 type Served = { readonly route: Route; readonly match: RouteMatch };
 
 const served: Served[] = [];
 const counted: IncomingMessage[] = [];
+const declaredWith = (serveOf: (route: Route) => HttpRoute["serve"]): HttpRoute[] =>
+  allRoutes.map((route) => ({ ...httpRouteOf(route), serve: serveOf(route) }));
+
 const serveRequest = serveGateway(
-  new Map(
-    allRoutes.map((route): [Route, HttpRoute["serve"]] => [
-      route,
-      async (_request, _response, match) => void served.push({ route, match }),
-    ]),
-  ),
+  declaredWith((route) => async (_request, _response, match) => void served.push({ route, match })),
   docsPages(allRoutes),
   [],
   async (one) => void counted.push(one),
@@ -45,7 +43,7 @@ test.each(allRoutes.map((route) => [route.operationId, route] as const))(
         allow: expect.stringContaining(route.method.toUpperCase()),
       },
     });
-    expect(routePattern(route)).toBe(route.path.replaceAll("{", ":").replaceAll("}", ""));
+    expect(httpRouteOf(route).pattern).toBe(route.path.replaceAll("{", ":").replaceAll("}", ""));
   },
 );
 
@@ -100,11 +98,17 @@ test("counts OPTIONS, but not a browser's preflight", async () => {
 
 test("receipts are served a few in each turn, in their order, and other requests and opens at once", async () => {
   const requestIds = new AsyncLocalStorage<string>();
-  const inTurns = takeTurns(allRoutes);
   const begun: (string | undefined)[] = [];
+  const serve = async () => void begun.push(requestIds.getStore());
+  const serveInTurns = serveGateway(
+    declaredWith(() => serve),
+    [],
+    [],
+    async () => {},
+  );
   const pass = (method: string, path: string, id: string): IncomingMessage => {
     const request = Object.assign(new IncomingMessage(new Socket()), { method, url: path });
-    requestIds.run(id, () => inTurns(request, new ServerResponse(request), () => begun.push(requestIds.getStore())));
+    requestIds.run(id, () => void serveInTurns(request, new ServerResponse(request)));
     return request;
   };
   const receipts = Array.from({ length: 40 }, (_, at) => `receipt ${at}`);

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ErrorCode } from "@herald/contracts";
+import type { HttpRoute } from "@herald/kit";
 import { z } from "zod";
 import type { Access, CallerKind, CallerOf } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
@@ -179,5 +180,10 @@ export const defineRoute = <
   } as unknown as Route;
 };
 
-/** The path in Express syntax: `/api/v1/devices/:id`. */
-export const routePattern = ({ path }: Route): string => path.replaceAll(/\{(\w+)\}/g, ":$1");
+/** What the router asks of a route. */
+export const httpRouteOf = ({ method, path, cors, lowPriority }: Route): Omit<HttpRoute, "serve"> => ({
+  method: method.toUpperCase(),
+  pattern: path.replaceAll(/\{(\w+)\}/g, ":$1"),
+  cors,
+  lowPriority,
+});

@@ -21,7 +21,15 @@ import { credentialsOf, isSecure } from "../auth/request-credentials.ts";
 import type { RouteDeps } from "../deps.ts";
 import { recordChange } from "./record-change.ts";
 import { isPage, pageLinks } from "./reply.ts";
-import type { HandledRequest, PathParam, ReplyHeaders, Route, RouteReply, StreamBody } from "./route.ts";
+import {
+  type HandledRequest,
+  httpRouteOf,
+  type PathParam,
+  type ReplyHeaders,
+  type Route,
+  type RouteReply,
+  type StreamBody,
+} from "./route.ts";
 
 const noQuery = z.strictObject({});
 
@@ -160,32 +168,35 @@ type Edge = {
 };
 
 /** The project that a request under `/admin/v1` is about. It decides what an operator may do, so it is read before the rest. */
-const targetOf = ({ path, access }: Route, match: { readonly params: Sent; readonly query: string }) => {
-  if (path.startsWith("/admin/v1/projects/{id}")) return String(match.params.id);
-  if (access.grant === undefined) return undefined;
-  return parseSearch(match.query).get("project_id") ?? undefined;
-};
+const targetOf = ({ path }: Route, params: Sent, search: URLSearchParams | undefined) =>
+  path.startsWith("/admin/v1/projects/{id}") ? String(params.id) : (search?.get("project_id") ?? undefined);
 
-/** Creates the function that serves a route. It counts requests without a credential by address before it parses query or body. */
-export const serveRoute = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute["serve"] => {
+/** The HTTP route of a route. Counts requests without a credential by address before it parses query or body. */
+export const serveRoute = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute => ({
+  ...httpRouteOf(route),
+  serve: serverOf(route, deps, edge),
+});
+
+const serverOf = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute["serve"] => {
   const { proxies, memory, reader, withoutOperators = false } = edge;
   const readBody = createReadBody(route.bodyLimitBytes ?? defaultBodyLimitBytes, route.bodyMaxValues);
   const stream = streamOf(route);
   const bodyFields = bodyFieldsOf(route);
-  return async (request, response, match) => {
+  return async (request, response, { params: sentParams, path, query: sentQuery }) => {
     const address = clientAddress(request, proxies);
     const reserve = memory.forRequest(request, response, address);
     const secure = isSecure(request, proxies);
-    const credentials = { ...credentialsOf(request, secure), withoutOperators, target: targetOf(route, match) };
+    const early = route.access.grant === undefined ? undefined : parseSearch(sentQuery);
+    const target = targetOf(route, sentParams, early);
+    const credentials = { ...credentialsOf(request, secure), withoutOperators, target };
     const authenticate = () => deps.authenticate(route.access, credentials, address);
     const caller = await authenticate();
     setHeaders(response, await deps.limits.countRequest(caller));
     if (route.access.countsAsSignIn && caller.kind === "operator") await deps.limits.countSignIn(caller.operator.id);
 
     const serve = async () => {
-      const params = parsePath(route.params ?? {}, match.params);
-      const { path } = match;
-      const search = parseSearch(match.query);
+      const params = parsePath(route.params ?? {}, sentParams);
+      const search = early ?? parseSearch(sentQuery);
       const sent = route.upload ? undefined : await readBody(request, reserve);
       const { query, body } = parseBoth(route, search, sent);
       // A stream is long or endless, so HEAD gets only its headers and takes no slot.

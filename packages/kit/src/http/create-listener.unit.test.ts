@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { createHealth } from "../health.ts";
 import { createLogger } from "../logger.ts";
-import { startHealthServer } from "./create-http-app.ts";
+import { startHealthServer } from "./create-listener.ts";
 import type { HttpServer } from "./start-http.ts";
 
 let server: HttpServer | undefined;
