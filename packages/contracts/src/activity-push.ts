@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { isObject } from "./app-data.ts";
 import { named } from "./named.ts";
+import { isObject } from "./plain-batch.ts";
 
 /** The id that the caller gives a Live Activity. `__proto__` would be a trap for programs that use it as a key. */
 export const ActivityId = z

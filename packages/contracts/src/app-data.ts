@@ -49,7 +49,3 @@ export const AppData = z
     examples: [{ plan: "pro" }],
   });
 export type AppData = z.infer<typeof AppData>;
-
-/** Whether a value is an object in JSON: neither null nor a list. */
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

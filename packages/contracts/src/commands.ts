@@ -11,6 +11,7 @@ import { AppId, Lane } from "./platforms.ts";
 import { activityPushKey, PushKey, pushKeyOf } from "./push-types.ts";
 import { PersonalTexts, RecipientKind, RecipientLine, targetOfRecipient } from "./recipients.ts";
 import { OpenGroupV1, ReceiptGroupV1 } from "./report-groups.ts";
+import { maxTtlSeconds, nowOrNeverMs } from "./ttl.ts";
 
 const time = z.iso.datetime();
 const count = z.number().int().min(0);
@@ -38,6 +39,9 @@ export const SendV1 = defineMessage(
   }),
 );
 export type SendV1 = DataOf<typeof SendV1>;
+
+/** How long a send is worth delivering from its beginning, by its `ttl`: in seconds. */
+export const ttlMsOf = (ttl = maxTtlSeconds): number => (ttl === 0 ? nowOrNeverMs : ttl * 1_000);
 
 /** The targets of a send, or its recipients as targets. */
 export const targetsOfSend = ({ content, recipients }: Pick<SendV1, "content" | "recipients">): string[] =>

@@ -1,11 +1,10 @@
 import { z } from "zod";
-import { isObject } from "./app-data.ts";
 import { type DataOf, defineMessage, type MessageContract } from "./envelope.ts";
 import { BadTokenReason, InactiveReason } from "./http/v1/devices.ts";
 import { AuditedOperator } from "./http/v1/sessions.ts";
 import { Author } from "./http/v1/templates.ts";
 import { DeviceId, isDeviceId, NotificationId, ProjectId, TopicId, WebhookId } from "./ids.ts";
-import { plainBatch } from "./plain-batch.ts";
+import { isObject, plainBatch } from "./plain-batch.ts";
 import { Platform, Provider } from "./platforms.ts";
 import { eventTagFields } from "./tags.ts";
 import { TemplateName, TemplateVersion } from "./template-version.ts";

@@ -3,7 +3,7 @@ export { type ActivityKey, ActivityRecord, activeActivityKey, activityKey } from
 export {
   ActivityAlert, ActivityAttributes, ActivityEvent, ActivityId, ActivityPush, ActivityReference, ContentState,
 } from "./activity-push.ts";
-export { AppData, appDataProblems, isObject } from "./app-data.ts";
+export { AppData, appDataProblems } from "./app-data.ts";
 export { AskedRules } from "./asked-rules.ts";
 export {
   type Capabilities, type Capability, CapabilityList, capabilitiesFrom, capabilityList, hasCapability, knownCapabilities,
@@ -11,7 +11,7 @@ export {
 export { contractOf, messages } from "./catalogue.ts";
 export {
   audienceOfContent, DrainBacklogV1, DueV1, ExpandedV1, ExpandV1, GroupedSend, ImportChunkV1, JoinActivityV1, PlaceInChunk,
-  pagesOfWave, readGroup, SendGroupV1, SendOneV1, SendV1, targetsOfSend,
+  pagesOfWave, readGroup, SendGroupV1, SendOneV1, SendV1, targetsOfSend, ttlMsOf,
 } from "./commands.ts";
 export {
   type Compare, type Condition, type ConditionField, clausesOf, holdsVersions, type Literal, type Order, parseCondition,
@@ -94,7 +94,7 @@ export { ButtonId, ButtonTitles, ReceiptShare } from "./http/v1/receipt-fields.t
 export { RecipientError, RecipientErrorsQuery, Recipients, RecipientsQuery } from "./http/v1/recipients.ts";
 export { OpenNotification, ReportNotification } from "./http/v1/reports.ts";
 export {
-  batchSendLimits, isTemplated, NewNotification, RenderedContent, SendNotification, SendNotifications, SendPushTypeField,
+  batchSendLimits, hasLiquid, isTemplated, NewNotification, RenderedContent, SendNotification, SendNotifications, SendPushTypeField,
   SentNotification, targetFields, templateFields,
 } from "./http/v1/send-notification.ts";
 export {
@@ -125,10 +125,11 @@ export {
 export { createLastUsed } from "./last-used.ts";
 export { linkProblem, withoutDangerousLinks } from "./links.ts";
 export {
-  hasLiquid, type LiquidChain, type LiquidExpression, type LiquidFilter, type LiquidFilterName, type LiquidNode, type LiquidOperator,
+  type LiquidChain, type LiquidExpression, type LiquidFilter, type LiquidFilterName, type LiquidNode, type LiquidOperator,
   type LiquidProgram, liquidFilters, liquidLimits,
 } from "./liquid-program.ts";
 export { type LocaleMeaning, languageIn, languagesOf, maxLocaleLength, parentRegion, readLocale } from "./locale.ts";
+export { isObject } from "./plain-batch.ts";
 export {
   ApnsEnvironment, AppId, canonicalToken, FcmTokenKind, Lane, otherProvider, Platform, Provider, platformOf, providerOf, providersOf,
   type Served, servingProvider, WebPushKeys,
@@ -142,7 +143,7 @@ export {
 } from "./recipients.ts";
 export {
   IdempotencyRecord, OperatorRecord, ProjectRecord, ProvidersRecord, projectProvidersKey, projectRulesKey, projectSettingsKey,
-  ReplayRecord, RulesRecord, SessionRecord, sessionKey, signInCodeKey, TemplateRecord, TokenRecord, templateKey, tokenKey,
+  ReplayRecord, RulesRecord, SessionRecord, secretHash, sessionKey, signInCodeKey, TemplateRecord, TokenRecord, templateKey, tokenKey,
 } from "./records.ts";
 export { OpenGroupV1, ReceiptGroupV1, ReceiptKind } from "./report-groups.ts";
 export {
@@ -187,7 +188,7 @@ export {
 } from "./requests/users.ts";
 export {
   identityHash, isOperatorToken, isProjectToken, isSessionSecret, isSignInCode, newDeviceCredential, newIdentitySecret, newOperatorToken,
-  newProjectToken, newSessionSecret, newSignInCode, parseDeviceCredential, pushTokenHash, SecretHash, secretHash, settingsFingerprint,
+  newProjectToken, newSessionSecret, newSignInCode, parseDeviceCredential, pushTokenHash, SecretHash, settingsFingerprint,
   tokenFingerprint,
 } from "./secrets.ts";
 export {

@@ -39,7 +39,7 @@ export const isWholeUrl = (text: string): boolean =>
   URL.canParse(text) && !text.includes("\\") && !/^https?:(?!\/\/[^/])/i.test(text);
 
 /** Fields that a device, a browser or Herald's own kits open on a tap, anywhere in a payload. */
-const linkFields: ReadonlySet<string> = new Set(["link_to", "click_action", "link", "navigate"]);
+export const linkFields: ReadonlySet<string> = new Set(["link_to", "click_action", "link", "navigate"]);
 
 /** The danger of a field's value. A list is checked as text, because JavaScript opens `["javascript:x"]` as `javascript:x`. */
 const fieldProblem = (field: string, value: unknown): string | undefined =>

@@ -21,9 +21,6 @@ export const liquidLimits = {
   totalLength: 131_072,
 } as const;
 
-/** Whether a text has Liquid; any other text is its own result. */
-export const hasLiquid = (source: string): boolean => source.includes("{{") || source.includes("{%");
-
 /** The parameters of each filter: the least and the most values by position, and the names of those by name. */
 export const liquidFilters = {
   default: { positional: [1, 1], named: ["allow_false"] },

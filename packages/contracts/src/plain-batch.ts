@@ -1,5 +1,4 @@
 import type { z } from "zod";
-import { isObject } from "./app-data.ts";
 import { isDeviceId } from "./ids.ts";
 import { ApnsEnvironment, FcmTokenKind, Platform, Provider } from "./platforms.ts";
 
@@ -7,6 +6,10 @@ const platforms: ReadonlySet<unknown> = new Set(Platform.options);
 const providers: ReadonlySet<unknown> = new Set(Provider.options);
 const environments: ReadonlySet<unknown> = new Set(ApnsEnvironment.options);
 const tokenKinds: ReadonlySet<unknown> = new Set(FcmTokenKind.options);
+
+/** Whether a value is an object in JSON: neither null nor a list. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Whether the schema accepts the value without stripping a field. */
 const isTakenWhole = (schema: z.ZodType, value: Record<string, unknown>): boolean => {

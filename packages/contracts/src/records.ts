@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { z } from "zod";
 import { Scope } from "./http/v1/admin.ts";
 import { DeclaredKind } from "./http/v1/kinds.ts";
@@ -144,6 +145,9 @@ export const ReplayRecord = z.object({
   attempt: z.string(),
 });
 export type ReplayRecord = z.infer<typeof ReplayRecord>;
+
+/** SHA-256 of a secret as 64 hex digits: Herald stores only this hash of the secret. */
+export const secretHash = (text: string): string => hash("sha256", text, "hex");
 
 export const tokenKey = (hash: string): string => hash;
 export const sessionKey = (hash: string): string => `session.${hash}`;

@@ -1,15 +1,11 @@
 import { hash, randomBytes } from "node:crypto";
 import { z } from "zod";
 import { type DeviceId, encodeBase32, idBytes, type ProjectId } from "./ids.ts";
+import { secretHash } from "./records.ts";
 
 const secretBytes = 32;
 /** Distinguishes a mistyped or truncated secret from an unknown one without a lookup. */
 const checksumBytes = 3;
-
-const sha256 = (text: string): string => hash("sha256", text, "hex");
-
-/** SHA-256 of a secret as 64 hex digits: Herald stores only this hash of the secret. */
-export const secretHash = sha256;
 
 /** Of a project token, to tell tokens of the same name apart. */
 export const tokenFingerprint = (tokenHash: string): string => tokenHash.slice(0, 16);
@@ -20,10 +16,10 @@ const sorted = (_: string, value: unknown): unknown =>
     : value;
 
 /** SHA-256 of a provider's settings, as JSON with sorted keys. The private keys in it cannot be guessed. */
-export const settingsFingerprint = (settings: unknown): string => sha256(JSON.stringify(settings, sorted));
+export const settingsFingerprint = (settings: unknown): string => secretHash(JSON.stringify(settings, sorted));
 
 /** The key of the record of a person whom an identity provider names. Never the email, which a provider may give to someone else. */
-export const identityHash = (issuer: string, subject: string): string => sha256(`oidc\n${issuer}\n${subject}`);
+export const identityHash = (issuer: string, subject: string): string => secretHash(`oidc\n${issuer}\n${subject}`);
 
 /** A {@link secretHash}. It becomes the key of a record, so no other text may stand for it. */
 export const SecretHash = z
@@ -32,7 +28,7 @@ export const SecretHash = z
   .meta({ examples: [secretHash("")] });
 
 /** SHA-256 of a push token as 64 hex digits. Indexes and events contain it instead of the token. */
-export const pushTokenHash = sha256;
+export const pushTokenHash = secretHash;
 
 const checksum = (prefix: string, body: Uint8Array): Buffer =>
   hash("sha256", Buffer.concat([Buffer.from(prefix), body]), "buffer").subarray(0, checksumBytes);
@@ -85,6 +81,6 @@ export const parseDeviceCredential = (
   return {
     projectId: `prj_${encodeBase32(body.subarray(0, 16))}`,
     deviceId: `dev_${encodeBase32(body.subarray(16, 32))}`,
-    hash: sha256(text),
+    hash: secretHash(text),
   };
 };

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { newDeviceId, newProjectId } from "./ids.ts";
-import { isProjectToken, newDeviceCredential, newProjectToken, parseDeviceCredential, secretHash } from "./secrets.ts";
+import { secretHash } from "./records.ts";
+import { isProjectToken, newDeviceCredential, newProjectToken, parseDeviceCredential } from "./secrets.ts";
 
 const now = new Date();
 const projectId = newProjectId(now);

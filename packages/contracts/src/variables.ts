@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { isObject } from "./app-data.ts";
 import { withProblems } from "./named.ts";
+import { isObject } from "./plain-batch.ts";
 
 /** The limits of the values that a text with Liquid shows. */
 export const variableLimits = { count: 50, bytes: 4_096 } as const;

@@ -1,4 +1,4 @@
-import { hasOffset, type LocalTime, maxTtlSeconds, nowOrNeverMs, ofDevice, type TimeOfSend } from "@herald/contracts";
+import { hasOffset, type LocalTime, ofDevice, type TimeOfSend, ttlMsOf } from "@herald/contracts";
 import { instantOf } from "./local-time.ts";
 
 /** The zones whose clocks show a time first and last. */
@@ -20,8 +20,8 @@ type Timing = TimeOfSend & { readonly ttl?: number | undefined };
 
 /** `at`: when the notification is accepted or changed; `zone`: the project's default time zone. */
 export const scheduleOf = (timing: Timing, { at, zone }: { readonly at: Date; readonly zone: string }): Schedule => {
-  const { send_at: time, time_zone: named, past, ttl = maxTtlSeconds } = timing;
-  const ttlMs = ttl === 0 ? nowOrNeverMs : ttl * 1_000;
+  const { send_at: time, time_zone: named, past, ttl } = timing;
+  const ttlMs = ttlMsOf(ttl);
   if (time !== undefined && named === ofDevice) {
     const latest = instantOf(time, lastZone).getTime() + (past === "tomorrow" ? dayMs : 0);
     return {

@@ -113,7 +113,7 @@ export const createRouteDeps = (
       const record = projectRecords.get(projectSettingsKey(projectId));
       return record !== undefined && "openRegistration" in record ? record.limits : undefined;
     },
-    gateways: () => status.gateways(),
+    gateways: () => status.live.gateways,
   });
   /** An operator's places are the same in every project. */
   const places = (name: "event-streams" | "exports") => (owner: ShareOwner) =>

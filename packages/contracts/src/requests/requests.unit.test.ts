@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { newOperatorId, newProjectId, newTokenId, newTopicId } from "../ids.ts";
-import { secretHash } from "../secrets.ts";
+import { secretHash } from "../records.ts";
 import { GetStats } from "./analytics.ts";
 import { CreateOperatorRequest, RotateOperatorToken } from "./operators.ts";
 import { CreateProjectRequest, CreateTokenRequest } from "./projects.ts";

@@ -88,6 +88,11 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
     }
   };
 
+  const projectOf = async (token: string, address: string): Promise<Caller | undefined> => {
+    const record = await tokens.find(token, address);
+    return record && { kind: "project", projectId: record.projectId, tokenId: record.id, scopes: record.scopes };
+  };
+
   /** The caller of a credential; undefined when the credential is invalid. */
   const verifyCredential = async (
     credential: string,
@@ -96,6 +101,9 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
     address: string,
   ): Promise<Caller | undefined> => {
     const byOperator = access.by.includes("operator");
+    // Nearly all credentials. With the header for a project it may be an admin token of any form.
+    if (credential.startsWith("hpt_") && !byOperator && sent.project === undefined)
+      return projectOf(credential, address);
     if (isSessionSecret(credential)) return verifySession("authorization", credential, access, sent, address);
     if (byOperator || sent.project !== undefined || isOperatorToken(credential)) {
       const operator = await operators.find(credential, address);
@@ -104,10 +112,7 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
     const audience = access.by.includes("user") ? audienceOf(credential) : undefined;
     if (audience !== undefined) return verifyUser(audience, credential, address);
     const device = parseDeviceCredential(credential);
-    if (device === undefined) {
-      const record = await tokens.find(credential, address);
-      return record && { kind: "project", projectId: record.projectId, tokenId: record.id, scopes: record.scopes };
-    }
+    if (device === undefined) return projectOf(credential, address);
     if (!access.by.includes("device")) throw forbidden(`a device credential cannot do this; send ${names(access)}`);
     // Verification is a request to registry, so rate limits stop guessing clients first.
     const { projectId, deviceId, hash: credentialHash } = device;

@@ -47,7 +47,8 @@ const isFromOtherOrigin = (request: IncomingMessage): boolean => {
 
 /** The credentials of a request. `secure`: its connection is encrypted, see {@link isSecure}. */
 export const credentialsOf = (request: IncomingMessage, secure: boolean): RequestCredentials => {
-  const session = cookieOf(request.headers.cookie, sessionCookieName(secure));
+  const { cookie } = request.headers;
+  const session = cookie === undefined ? undefined : cookieOf(cookie, sessionCookieName(secure));
   return {
     authorization: request.headers.authorization,
     project: headerOf(request, operatorHeaders.project),

@@ -19,6 +19,7 @@ import { z } from "zod";
 import type { Caller } from "../auth/caller.ts";
 import { credentialsOf, isSecure } from "../auth/request-credentials.ts";
 import type { RouteDeps } from "../deps.ts";
+import type { Answered, Work } from "../idempotency/idempotency.ts";
 import { recordChange } from "./record-change.ts";
 import { isPage, pageLinks } from "./reply.ts";
 import {
@@ -157,6 +158,17 @@ const ownerOf = (caller: Caller): string => {
   return "projectId" in caller ? caller.projectId : caller.kind;
 };
 
+/** Performs a request without an Idempotency-Key, as often as it comes. */
+const performUnkeyed = async <Reply extends Answered, Id extends string>(
+  { newId, perform, performFirst }: Work<Reply, Id>,
+  at: Date,
+): Promise<Reply> => {
+  // Only a claimed key makes it resolve to undefined.
+  if (performFirst) return (await performFirst({ at })) as Reply;
+  // Work without `newId` needs no id.
+  return perform({ id: newId?.(at) ?? ("" as Id), at });
+};
+
 type Edge = {
   /** The number of trusted proxies. */
   readonly proxies: number;
@@ -206,13 +218,15 @@ const serverOf = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute["serve"]
         return;
       }
       const key = idempotencyKey(request);
-      const owner = ownerOf(caller);
       const handling: HandledRequest = {
         caller,
         params,
         query,
         body,
-        idempotent: (work) => deps.idempotency({ key, owner, route: `POST ${path}`, body: sent }, work),
+        idempotent: (work) =>
+          key === undefined
+            ? performUnkeyed(work, deps.now())
+            : deps.idempotency({ key, owner: ownerOf(caller), route: `POST ${path}`, body: sent }, work),
         recheck: authenticate,
         message: request,
         address,

@@ -25,8 +25,7 @@ export type Answered = {
 };
 
 export type Asked = {
-  /** Absent: every request is performed. */
-  readonly key: string | undefined;
+  readonly key: string;
   /** The owner of the key: a project, or `admin`. */
   readonly owner: string;
   /** Method and path as sent. */
@@ -178,9 +177,6 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
   ): Promise<Reply> => {
     const at = now();
     const id = work.newId?.(at) ?? "";
-    // Without a key, performFirst always returns a response.
-    if (key === undefined)
-      return work.performFirst ? ((await work.performFirst({ at })) as Reply) : work.perform({ id, at });
     const place = digest(JSON.stringify([owner, route, key]));
     const request = { place, owner, body: digest(JSON.stringify(body) ?? "") };
     try {

@@ -1,12 +1,16 @@
 import {
   isNowOrNever,
+  isTemplated,
   knownZone,
   type Notification,
   type NotificationContent,
   type NotificationId,
+  ofDevice,
   type Platform,
   type ProjectId,
+  type SendNotification,
   type SendV1,
+  ttlMsOf,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import {
@@ -18,9 +22,43 @@ import {
 } from "@herald/payload";
 import { isSmallSend, scheduleOf, scheduleProblems } from "@herald/rules";
 import type { ProjectDirectory } from "../auth/directories.ts";
+import type { RenderedSend } from "./personalize.ts";
+import { renderLiquid } from "./render-liquid.ts";
+import type { TemplateDirectory } from "./templates.ts";
 
 /** The broker's default limit for a message is 1 MiB; headers and the fields of a dead letter need the rest. */
 const maxCommandBytes = 1_000_000;
+
+type Asked = SendNotification["notification"];
+
+export type RenderDeps = {
+  readonly templates: Pick<TemplateDirectory, "find">;
+  readonly projects: Pick<ProjectDirectory, "receipts" | "defaultTimeZone">;
+};
+
+/** The content of a notification whose texts are its own. */
+const ownContent = (asked: Asked): RenderedSend => {
+  const { template: _, variables: __, locale: ___, recipients: ____, dry_run: _____, targets = [], ...own } = asked;
+  return { notification: { ...own, targets } };
+};
+
+/**
+ * A notification with its final texts, or with texts for each recipient, and with what its project sets. Throws validation-failed, and
+ * bus-unavailable when it names a template.
+ */
+export const renderSend = async (
+  { templates, projects }: RenderDeps,
+  projectId: ProjectId,
+  asked: Asked,
+): Promise<RenderedSend> => {
+  const rendered = isTemplated(asked) ? await renderLiquid(templates, projectId, asked) : ownContent(asked);
+  const { notification, ...personal } = rendered;
+  const receipts = projects.receipts(projectId);
+  const isShown = !notification.silent && notification.push_type === undefined;
+  const asks = receipts && notification.receipts === undefined && isShown;
+  const zone = notification.time_zone === ofDevice ? projects.defaultTimeZone(projectId) : undefined;
+  return { notification: asks ? { ...notification, receipts } : notification, ...personal, ...(zone && { zone }) };
+};
 
 type Sending = {
   readonly projectId: ProjectId;
@@ -34,14 +72,17 @@ type Sending = {
 
 /** The command that sends a notification, identical for every repeat of the request. */
 export const sendCommand = ({ projectId, id, at, notification, zone, personal, recipients }: Sending): SendV1 => {
-  const isLateUseless = notification.ttl === undefined && isNowOrNever(notification.push_type);
+  const { ttl, push_type: type } = notification;
+  const isLateUseless = ttl === undefined && type !== undefined && isNowOrNever(type);
   const content = isLateUseless ? { ...notification, ttl: 0 } : notification;
   return {
     projectId,
     notificationId: id,
     content,
     acceptedAt: at.toISOString(),
-    ...scheduleOf(content, { at, zone: knownZone(zone) }),
+    ...(content.send_at === undefined
+      ? { expiresAt: new Date(at.getTime() + ttlMsOf(content.ttl)).toISOString() }
+      : scheduleOf(content, { at, zone: knownZone(zone) })),
     ...(personal && { personal }),
     ...(recipients && { recipients }),
   };
@@ -109,7 +150,8 @@ export const acceptNotification = (accepting: Accepting): ParsedSend => {
     problems.push(
       "notification.push_type: `location` needs a key (.p8) in the APNs settings, which have a certificate",
     );
-  problems.push(...scheduleProblems(command.content, at).map((problem) => `notification.${problem}`));
+  if (command.content.send_at !== undefined)
+    problems.push(...scheduleProblems(command.content, at).map((problem) => `notification.${problem}`));
   if (send.bytes > maxCommandBytes) {
     problems.push(
       `notification: is larger than ${maxCommandBytes} bytes: use fewer ${command.recipients ? "recipients" : "targets, or a topic"}`,

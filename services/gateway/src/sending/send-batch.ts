@@ -13,11 +13,11 @@ import {
   type ParsedSend,
   parsedSend,
   type RulesDeps,
+  renderSend,
   rulesFor,
   sendCommand,
 } from "./accept-notification.ts";
 import { packAcceptedIds, unpackIds } from "./accepted-ids.ts";
-import { renderSend } from "./render-send.ts";
 import type { SendAnswer, SendOperation, Validated } from "./send-operation.ts";
 
 /** The maximum for a whole batch, as for any other request. */

@@ -6,8 +6,6 @@ export type ReceivedReport = { readonly report: StatusReport; readonly at: Date 
 
 /** A process reports every five seconds. After three missed reports it counts as not answering. */
 const silentMs = 20_000;
-/** Every request asks for the number of gateways. */
-const countMs = 500;
 /** The lifetime of a report in its bucket. Applied here too, because the bucket does not report expiry. */
 export const shownMs = buckets.push_status.ttlMs;
 
@@ -74,21 +72,19 @@ export type StatusDirectory = ReturnType<typeof createStatusDirectory>;
 export const createStatusDirectory = ({ failing, keys, proxy, broker, now }: Deps) => {
   const reports = new Map<string, ReceivedReport>();
   let complete = false;
-  let counted = { gateways: 1, until: 0 };
+  /** The number of gateways that report, this one included; absent while that is unknown. Every request reads it. */
+  const live: { gateways?: number } = {};
+  const countGateways = () => {
+    const reporting = [...reports.values()].filter(
+      ({ report, at }) => report.service === "gateway" && now().getTime() - at.getTime() <= silentMs,
+    );
+    live.gateways = Math.max(1, reporting.length);
+  };
   let parts: { stop(): Promise<void> }[] = [];
   return {
     /** From memory: never slow, even if other parts are unavailable. */
     read: () => systemStatus([...reports.values()], broker(), now()),
-    /** The number of gateways that report, this one included; undefined while that is unknown. */
-    gateways: (): number | undefined => {
-      if (!complete || broker() !== true) return undefined;
-      if (performance.now() < counted.until) return counted.gateways;
-      const live = [...reports.values()].filter(
-        ({ report, at }) => report.service === "gateway" && now().getTime() - at.getTime() <= silentMs,
-      );
-      counted = { gateways: Math.max(1, live.length), until: performance.now() + countMs };
-      return counted.gateways;
-    },
+    live: live as Readonly<typeof live>,
     /** Watches the reports of all processes, and reports on this one. */
     start: (bus: Bus) => {
       complete = false;
@@ -101,9 +97,12 @@ export const createStatusDirectory = ({ failing, keys, proxy, broker, now }: Dep
             reports.set(key, { report, at });
           }
           for (const [old, { at }] of reports) if (now().getTime() - at.getTime() > shownMs) reports.delete(old);
+          // This gateway's own report comes every five seconds, so one that went silent is missed in time.
+          if (complete) countGateways();
         },
         () => {
           complete = true;
+          countGateways();
         },
         { keys: "*.*" },
       );

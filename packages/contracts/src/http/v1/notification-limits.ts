@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isObject } from "../../app-data.ts";
+import { isObject } from "../../plain-batch.ts";
 import { recipientLimits } from "../../recipients.ts";
 import { parseTarget, targetClauses } from "../../targets.ts";
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { isObject } from "../../app-data.ts";
 import type { PathProblem } from "../../named.ts";
+import { isObject } from "../../plain-batch.ts";
 
 /** What a provider or Herald reads in a payload, so that a value of the sender would be lost or refused. */
 

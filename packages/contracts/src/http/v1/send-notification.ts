@@ -1,17 +1,67 @@
 import { z } from "zod";
 import { NotificationId } from "../../ids.ts";
-import { dangerousLinks } from "../../links.ts";
+import { dangerousLinks, linkFields } from "../../links.ts";
+import { liquidLimits } from "../../liquid-program.ts";
 import { namedBody, type PathProblem, withProblems } from "../../named.ts";
 import { pushNameProblem, SendPushType } from "../../push-types.ts";
 import { TemplateName } from "../../template-version.ts";
 import { Variables } from "../../variables.ts";
 import { timeProblems } from "./local-time.ts";
 import { RecipientsOrUpload } from "./new-recipients.ts";
-import { content, Locale } from "./notification-content.ts";
+import { content, Locale, localizationsOf, words } from "./notification-content.ts";
 import { boundedContent, NewTargets } from "./notification-limits.ts";
 import { payloadProblems } from "./payload-rules.ts";
 import { receiptProblems } from "./receipt-fields.ts";
-import { refuseLiquid, sources } from "./sources.ts";
+
+/** Whether a text has Liquid; any other text is its own result. */
+export const hasLiquid = (source: string): boolean => source.includes("{{") || source.includes("{%");
+
+const longSource = `must be at most ${liquidLimits.sourceBytes} bytes`;
+
+const refuse = (schema: z.ZodType, text: string, path: string[], context: z.core.$RefinementCtx): void => {
+  for (const issue of schema.safeParse(text).error?.issues ?? [])
+    context.addIssue({ ...issue, path: [...path, ...issue.path], input: text } as z.core.$ZodRawIssue);
+};
+
+/** A text, or Liquid from which it will be rendered: its rules hold for the result, except that a text without Liquid is its own. */
+const orLiquid = (schema: z.ZodOptional<z.ZodType<string>>) =>
+  z
+    .string()
+    .superRefine((text, context) => {
+      if (!hasLiquid(text)) refuse(schema, text, [], context);
+      else if (Buffer.byteLength(text) > liquidLimits.sourceBytes)
+        context.addIssue({ code: "custom", message: longSource });
+    })
+    .optional()
+    .meta({ ...z.globalRegistry.get(schema.unwrap()), ...z.globalRegistry.get(schema) });
+
+type Word = keyof typeof words;
+const sourceWords: { readonly [Name in Word]: ReturnType<typeof orLiquid> } = {
+  title: orLiquid(words.title),
+  body: orLiquid(words.body),
+  link_to: orLiquid(words.link_to),
+  image: orLiquid(words.image),
+};
+
+/** The fields of a notification that may be Liquid, before they are rendered. Values of `data` are any text. */
+export const sources = { ...sourceWords, localizations: localizationsOf(sourceWords) };
+
+type Sources = { readonly [Name in Word]?: string | undefined };
+
+/** Applies the rules of a text to texts that look like Liquid and are not. */
+const refuseLiquid = (
+  { localizations = {}, ...own }: Sources & { readonly localizations?: Readonly<Record<string, Sources>> | undefined },
+  context: z.core.$RefinementCtx,
+): void => {
+  const check = (texts: Sources, path: string[]) => {
+    for (const name of Object.keys(words) as Word[]) {
+      const text = texts[name];
+      if (text !== undefined && hasLiquid(text)) refuse(words[name], text, [...path, name], context);
+    }
+  };
+  check(own, []);
+  for (const [locale, texts] of Object.entries(localizations)) check(texts, ["localizations", locale]);
+};
 
 const dryRun = z
   .boolean()
@@ -74,6 +124,10 @@ const pushTypeProblems = (content: Readonly<Record<string, unknown>>): PathProbl
   ];
 };
 
+/** Most sends have no field that is opened, and none with fields of its own. */
+const mayHaveLinks = (shown: object): boolean =>
+  Object.entries(shown).some(([name, value]) => typeof value === "object" || linkFields.has(name));
+
 const targetsOrRecipients = "either `targets` or `recipients` is required, not both";
 
 type Overridden = Parameters<typeof payloadProblems>[0];
@@ -106,11 +160,14 @@ const newNotification = z
   .superRefine((notification, context) => {
     // In one step, because each takes longer than most of these questions.
     const { targets: _, variables: __, recipients: ___, ...shown } = notification;
+    const { push_type, push_name, send_at, time_zone, past, buttons, localizations } = notification;
     const problems = [
-      ...dangerousLinks(shown),
-      ...pushTypeProblems(notification),
-      ...timeProblems(notification),
-      ...receiptProblems(notification, notification.template === undefined),
+      ...(mayHaveLinks(shown) ? dangerousLinks(shown) : []),
+      ...((push_type ?? push_name) === undefined ? [] : pushTypeProblems(notification)),
+      ...((send_at ?? time_zone ?? past) === undefined ? [] : timeProblems(notification)),
+      ...((buttons ?? localizations) === undefined
+        ? []
+        : receiptProblems(notification, notification.template === undefined)),
     ];
     for (const problem of problems) context.addIssue({ code: "custom", ...problem });
     refuseUnsendable(notification, context);

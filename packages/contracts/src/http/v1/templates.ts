@@ -7,8 +7,7 @@ import { DeclaredVariables, Variables } from "../../variables.ts";
 import { content, Locale } from "./notification-content.ts";
 import { pageQuery } from "./pagination.ts";
 import { receiptProblems } from "./receipt-fields.ts";
-import { refuseUnsendable } from "./send-notification.ts";
-import { sources } from "./sources.ts";
+import { refuseUnsendable, sources } from "./send-notification.ts";
 
 /** `versions`: the last ones, which can be read. */
 export const templateLimits = { bytes: 32_768, perProject: 200, versions: 100 } as const;
