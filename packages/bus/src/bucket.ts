@@ -9,10 +9,10 @@ import {
   type StoredMsg,
 } from "@nats-io/jetstream";
 import type { z } from "zod";
+import { requestBatch } from "./atomic-batch.ts";
 import { apiCodes, isMissing } from "./bus-error.ts";
 import { askJetStream, type Bus, type BusConnection, connectionOf, whenConnected } from "./connect.ts";
 import { brokerHeaders, isDeletion, plainHeaders, readJson } from "./message-format.ts";
-import { requestBatch } from "./publish-grouped.ts";
 import { countOf, streamState } from "./read-stream.ts";
 import { requestAck } from "./request.ts";
 

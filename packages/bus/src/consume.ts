@@ -70,7 +70,7 @@ const startConsumer = (connection: BusConnection, handler: Handler) => {
     }
   };
 
-  const limiter = createLimiter(concurrency, (changed, blocked) => {
+  const limiter = createLimiter<Task>(concurrency, (changed, blocked) => {
     for (const task of changed) {
       count(task, -1);
       task.blocked = blocked;

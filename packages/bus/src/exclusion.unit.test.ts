@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createExclusion } from "./exclusion.ts";
+import { createRunning, runBeside } from "./permit.ts";
 
 const settled = async (work: Promise<unknown>) => {
   let is = false;
@@ -11,9 +12,17 @@ const settled = async (work: Promise<unknown>) => {
 };
 const never = () => {};
 
+const exclusionWith = (limits: Parameters<typeof createExclusion>[1] = {}) => {
+  const running = createRunning();
+  return {
+    ...createExclusion(running, limits),
+    beside: (work: () => Promise<unknown>) => runBeside(running, work),
+  };
+};
+
 describe("work that runs alone", () => {
   test("begins after the work that runs, and nothing begins before it ends", async () => {
-    const { beside, alone } = createExclusion();
+    const { beside, alone } = exclusionWith();
     const [first, own] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const log: string[] = [];
     const step = (name: string, until?: Promise<void>) => async () => {
@@ -34,7 +43,7 @@ describe("work that runs alone", () => {
   });
 
   test("does not wait for work that takes long, and when it takes long itself, lets others begin", async () => {
-    const { beside, alone } = createExclusion({ waitMs: 1, aloneMs: 5 });
+    const { beside, alone } = exclusionWith({ waitMs: 1, aloneMs: 5 });
     const end = Promise.withResolvers<void>();
     const long = beside(() => end.promise);
     let calls = 0;
@@ -51,7 +60,7 @@ describe("work that runs alone", () => {
   });
 
   test("that fails lets others begin", async () => {
-    const { beside, alone } = createExclusion();
+    const { beside, alone } = exclusionWith();
     await expect(alone(() => Promise.reject(new Error("broken")), never)).rejects.toThrow("broken");
     await expect(beside(async () => 1)).resolves.toBe(1);
   });

@@ -13,7 +13,9 @@ import type { Span } from "@opentelemetry/api";
 import type { z } from "zod";
 import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { contextOf, readJson, withRemoteSpan } from "./message-format.ts";
-import { type GroupedRequest, groupHeader, RequestGroup, replyToGroup, sendReply } from "./reply.ts";
+import { runBeside } from "./permit.ts";
+import { type GroupedRequest, groupHeader, RequestGroup, replyToGroup } from "./reply-group.ts";
+import { sendReply } from "./request.ts";
 import { handleSuspect, suspectHeader } from "./suspects.ts";
 
 export type RequestContext = {
@@ -70,7 +72,7 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
       };
       const inTurn = () =>
         suspect === undefined
-          ? connection.suspects.exclusion.beside(attempt)
+          ? runBeside(connection.suspects.running, attempt)
           : handleSuspect(connection, `${contract.service}.suspect.${contract.name}/${suspect}`, attempt);
       const work = () => runWithDeadline(deadline, inTurn);
       const result = await (requestId === undefined ? work() : withRequestId(requestId, work));

@@ -1,6 +1,6 @@
 import { type EventContract, events, headerNames, newNotificationId } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { type EncodedEvent, joinEvents } from "./join-events.ts";
+import { type EncodedEvent, joinEvents } from "./publish-grouped.ts";
 
 type Name = "NotificationAcceptedV1" | "NotificationCompletedV1" | "DeliveryAcceptedV1" | "DeliveryFailedV1";
 const verbs = {

@@ -1,6 +1,17 @@
+import type { ErrorCode } from "@herald/contracts";
 import { retryWhileUnavailable } from "@herald/kit";
 import { codeOf } from "./bus-error.ts";
-import { holdDelayMs, type Permit, type Task } from "./process-batch.ts";
+
+/** Permission for a batch to run, limited by the concurrency. The batch releases it while it waits for an unavailable dependency. */
+export type Permit = {
+  /** How often the batch had to wait. */
+  readonly holds: () => number;
+  /** Waits without occupying the permit. Resolves to false when the service stops and no retry follows. */
+  wait(ms: number): Promise<boolean>;
+  /** Waits the same way for one step inside a handler. */
+  readonly hold: <Result>(work: () => Promise<Result>) => Promise<Result>;
+  readonly signal: AbortSignal;
+};
 
 /** Limits the handlers that wait in `hold`. Messages above the limit are blocked without a running handler and cost only their bytes. */
 const maxBlockedHandlers = 64;
@@ -14,7 +25,10 @@ const insideRetriesPerSecond = 500;
 const wokenPerSuccess = 2;
 
 /** The state that all permits of one durable share. It calls `blocked` when the tasks of a batch become blocked, or stop being blocked. */
-export const createLimiter = (concurrency: number, blocked: (tasks: readonly Task[], blocked: boolean) => void) => ({
+export const createLimiter = <Task>(
+  concurrency: number,
+  blocked: (tasks: readonly Task[], blocked: boolean) => void,
+) => ({
   blocked,
   semaphore: createSemaphore(concurrency),
   /** Whether the service stops, so that no retry follows. */
@@ -27,10 +41,10 @@ export const createLimiter = (concurrency: number, blocked: (tasks: readonly Tas
   /** Retries per second of all blocked messages of this durable. */
   retriesPerSecond: retriesPerPermit * concurrency,
 });
-type Limiter = ReturnType<typeof createLimiter>;
+type Limiter<Task> = ReturnType<typeof createLimiter<Task>>;
 
 /** Makes the permit of a batch that holds a slot of the semaphore. `release` returns the slot. */
-export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit & { release(): void } => {
+export const acquirePermit = <Task>(limiter: Limiter<Task>, tasks: readonly Task[]): Permit & { release(): void } => {
   let taken = true;
   let waiting = 0;
   let holds = 0;
@@ -109,11 +123,38 @@ export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit 
 };
 
 /** After a success the dependency is probably back: retries some blocked batches now. */
-export const wakeBlocked = (limiter: Limiter): void => {
+export const wakeBlocked = ({ sleepers }: Pick<Limiter<never>, "sleepers">): void => {
   let left = wokenPerSuccess;
-  for (const end of limiter.sleepers) {
+  for (const end of sleepers) {
     if (left-- === 0) return;
     end(true);
+  }
+};
+
+/** A full queue drains within milliseconds; a database or a service needs seconds to recover. */
+export const holdDelayMs = (code: ErrorCode, tries: number, random = Math.random): number => {
+  const longest = code === "queue-full" ? 1_000 : 5_000;
+  const base = Math.min(longest, 25 * 2 ** Math.min(tries, 10));
+  return base * (0.75 + 0.5 * random());
+};
+
+/** The handlers and requests that run in a process. */
+export const createRunning = () => ({
+  count: 0,
+  /** Resolves when the work that runs alone has ended. */
+  closed: undefined as Promise<void> | undefined,
+  onIdle: () => {},
+});
+export type Running = ReturnType<typeof createRunning>;
+
+/** Runs beside other work, after the work that runs alone. */
+export const runBeside = async <Result>(running: Running, work: () => Promise<Result>): Promise<Result> => {
+  while (running.closed) await running.closed;
+  running.count++;
+  try {
+    return await work();
+  } finally {
+    if (--running.count === 0) running.onIdle();
   }
 };
 

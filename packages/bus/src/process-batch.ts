@@ -15,6 +15,7 @@ import {
 } from "./define-handler.ts";
 import { brokerHeaders, keptPrefix, outgoingHeaders, withRemoteSpan } from "./message-format.ts";
 import { serviceOf } from "./permissions/index.ts";
+import { holdDelayMs, type Permit, runBeside } from "./permit.ts";
 import type { Received } from "./received-message.ts";
 import { requestAck } from "./request.ts";
 import { handleSuspect, suspectFromDelivery } from "./suspects.ts";
@@ -37,17 +38,6 @@ type DeliveryBatch = {
   readonly tasks: readonly Task[];
   readonly permit: Permit;
   readonly deliveries: readonly ReceivedDelivery[];
-};
-
-/** Permission for a batch to run, limited by the concurrency. The batch releases it while it waits for an unavailable dependency. */
-export type Permit = {
-  /** How often the batch had to wait. */
-  readonly holds: () => number;
-  /** Waits without occupying the permit. Resolves to false when the service stops and no retry follows. */
-  wait(ms: number): Promise<boolean>;
-  /** Waits the same way for one step inside a handler. */
-  readonly hold: MessageDelivery<unknown>["hold"];
-  readonly signal: AbortSignal;
 };
 
 /** The result of handling a message. */
@@ -113,7 +103,7 @@ const attempt = async ({ connection, handler, tasks, permit, deliveries }: Deliv
       () =>
         isSuspect
           ? handleSuspect(connection, suspectKey(handler, alone), handle)
-          : connection.suspects.exclusion.beside(handle),
+          : runBeside(connection.suspects.running, handle),
       (error, tries) => permit.wait(holdDelayMs(codeOf(error), tries)),
     );
     return { kind: "acked" };
@@ -160,13 +150,6 @@ const detailOf = (error: unknown): string => {
 export const retryDelayMs = (deliveryCount: number, random = Math.random): number => {
   const base = Math.min(30_000, 250 * 2 ** Math.min(deliveryCount - 1, 10));
   return base + base * random();
-};
-
-/** A full queue drains within milliseconds; a database or a service needs seconds to recover. */
-export const holdDelayMs = (code: ErrorCode, tries: number, random = Math.random): number => {
-  const longest = code === "queue-full" ? 1_000 : 5_000;
-  const base = Math.min(longest, 25 * 2 ** Math.min(tries, 10));
-  return base * (0.75 + 0.5 * random());
 };
 
 type Dead = Extract<Settlement, { kind: "dead_lettered" }>;

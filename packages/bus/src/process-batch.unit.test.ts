@@ -1,7 +1,8 @@
 import { deliveryGuard, type ErrorCode, errors, newProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
-import { holdDelayMs, projectOf, retryDelayMs, settlementOf } from "./process-batch.ts";
+import { holdDelayMs } from "./permit.ts";
+import { projectOf, retryDelayMs, settlementOf } from "./process-batch.ts";
 
 const codes = Object.keys(errors) as ErrorCode[];
 

@@ -1,23 +1,21 @@
+import { hash } from "node:crypto";
 import {
+  batchedTypes,
   type EventContract,
   type EventName,
+  eventBatchType,
   events,
   headerNames,
   type MessageContract,
   type OutboxEvent,
 } from "@herald/contracts";
 import { createGroupCommit, type GroupCommitOptions } from "@herald/kit";
-import { type MsgHdrs, nuid } from "@nats-io/transport-node";
 import type { z } from "zod";
-import { apiCodes, notConnected } from "./bus-error.ts";
-import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
-import { type EncodedEvent, joinEvents } from "./join-events.ts";
-import { brokerHeaders, currentOrigin, messageIdOf, type Origin, outgoingHeaders } from "./message-format.ts";
-import { type Encoded, encode, publishEncoded, publishing } from "./publish.ts";
-import { requestAck } from "./request.ts";
-
-/** The broker takes at most 1,000 messages in a batch. */
-const batchLimit = 1000;
+import { batchLimit, publishBatch } from "./atomic-batch.ts";
+import { apiCodes } from "./bus-error.ts";
+import { type Bus, connectionOf } from "./connect.ts";
+import { currentOrigin, messageIdOf, type Origin } from "./message-format.ts";
+import { type Encoded, encode, publishEncoded } from "./publish.ts";
 
 /** While the broker syncs one batch, the next is in transit. Measured: `concurrent` 1 leaves the disk idle, 4 makes smaller batches. */
 const commandGroups = { max: 100, concurrent: 2 };
@@ -144,45 +142,100 @@ export const sendBatched = async (bus: Bus, messages: readonly Encoded[], atomic
 const isDuplicateInBatch = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === apiCodes.duplicateInBatch;
 
-/** The label of a batch's metrics and span joins the patterns of its messages. */
-const publishBatch = async (connection: BusConnection, messages: readonly Encoded[]): Promise<void> => {
-  const batch = messages.map(({ subject, body, messageId, headers: own, origin }) => ({
-    subject,
-    body,
-    headers: (more: Readonly<Record<string, string>>) =>
-      outgoingHeaders({ ...own, [brokerHeaders.messageId]: messageId, ...more }, origin),
-  }));
-  const patterns = new Set(messages.map(({ pattern }) => pattern));
-  await publishing(connection, { pattern: [...patterns].join(" "), origin: {} }, () => requestBatch(connection, batch));
+/** A message costs the broker 20 µs, so more would save little; and all are repeated together when a consumer fails. */
+const maxJoined = 100;
+/**
+ * An eighth of what the broker accepts in a message. A consumer that fetches a hundred messages gets at most 12 MB, and one read of
+ * `GET /events` gets two messages.
+ */
+const maxJoinedBytes = 131_072;
+
+/** An encoded event, and the request that it is of. */
+export type EncodedEvent = Encoded & {
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly origin: Origin;
 };
 
-/** `headers` builds the message's headers, including the given headers of the batch. */
-type BatchMessage = {
-  readonly subject: string;
-  readonly body: string | Uint8Array;
-  readonly headers: (batch: Readonly<Record<string, string>>) => MsgHdrs;
+/** Events of several requests share a message. */
+const noOrigin: Origin = {};
+
+/** Events that become one message. Messages are published in the order of `place`. */
+type Batch = {
+  place: number;
+  readonly entries: string[];
+  readonly events: EncodedEvent[];
+  bytes: number;
+  /** An event about an entity of this batch is in a later message, so this one must stay before it. */
+  followed: boolean;
 };
 
 /**
- * Sends up to 1,000 messages of one stream as one atomic batch. The broker acks only the last, so a batch costs one round trip.
- * Throws as `requestAck` does.
+ * Joins events of one type and project into CloudEvents' JSON batches. An event without others stays as it is. Events about one entity,
+ * such as a device, keep their order; repeats of one event are joined.
  */
-export const requestBatch = async (
-  connection: BusConnection,
-  messages: readonly BatchMessage[],
-): Promise<{ readonly duplicate?: boolean }> => {
-  if (!connection.connected) throw notConnected();
-  if (messages.length > batchLimit) throw new RangeError(`a batch holds at most ${batchLimit} messages`);
-  const batchId = nuid.next();
-  for (const [index, { subject, body, headers }] of messages.entries()) {
-    const last = index === messages.length - 1;
-    const all = headers({
-      [brokerHeaders.batchId]: batchId,
-      [brokerHeaders.batchSequence]: String(index + 1),
-      ...(last && { [brokerHeaders.batchCommit]: "1" }),
-    });
-    if (last) return requestAck(connection, subject, body, all);
-    connection.nc.publish(subject, body, { headers: all });
+export const joinEvents = (events: readonly EncodedEvent[]): EncodedEvent[] => {
+  const batches: Batch[] = [];
+  const open = new Map<string, Batch>();
+  const latest = new Map<string, Batch>();
+  const ids = new Set<string>();
+  let places = 0;
+
+  for (const event of events) {
+    if (ids.has(event.messageId)) continue;
+    ids.add(event.messageId);
+    const isBatched = batchedTypes.has(event.headers[headerNames.ceType] ?? "");
+    const entry = isBatched ? entryOf(event) : "";
+    const bytes = Buffer.byteLength(entry) + 1;
+    const entity = event.headers[headerNames.ceSubject] ?? "";
+    const earlier = latest.get(entity);
+    let batch = isBatched ? open.get(event.subject) : undefined;
+    if (batch && (batch.entries.length === maxJoined || batch.bytes + bytes > maxJoinedBytes)) batch = undefined;
+    if (batch && earlier && earlier.place > batch.place) {
+      if (batch.followed) batch = undefined;
+      else batch.place = places++;
+    }
+    if (batch === undefined) {
+      batch = { place: places++, entries: [], events: [], bytes: 1, followed: false };
+      batches.push(batch);
+      if (isBatched) open.set(event.subject, batch);
+    }
+    batch.entries.push(entry);
+    batch.events.push(event);
+    batch.bytes += bytes;
+    if (earlier && earlier !== batch) earlier.followed = true;
+    latest.set(entity, batch);
   }
-  return {};
+  return batches.toSorted((one, other) => one.place - other.place).map(messageOf);
+};
+
+/** The event in structured mode: attributes and data in one object. */
+const entryOf = ({ headers, body, origin: { requestId, traceparent } }: EncodedEvent): string => {
+  const attributes = {
+    specversion: headers[headerNames.ceSpecVersion],
+    id: headers[headerNames.ceId],
+    source: headers[headerNames.ceSource],
+    type: headers[headerNames.ceType],
+    time: headers[headerNames.ceTime],
+    subject: headers[headerNames.ceSubject],
+    requestid: requestId,
+    traceparent,
+  };
+  return `${JSON.stringify(attributes).slice(0, -1)},"data":${body}}`;
+};
+
+const messageOf = ({ entries, events }: Batch): EncodedEvent => {
+  const [first] = events;
+  if (first === undefined) throw new RangeError("a batch has at least one event");
+  if (events.length === 1) return first;
+  // A repeat of the same events has the same id. In other company an event is stored again, and consumers drop it by its own id.
+  const messageId = `events/${hash("sha256", events.map((event) => event.messageId).join("\n"), "base64url")}`;
+  return {
+    pattern: first.pattern,
+    subject: first.subject,
+    body: `[${entries.join(",")}]`,
+    messageId,
+    headers: { [headerNames.contentType]: eventBatchType },
+    origin: noOrigin,
+  };
 };

@@ -1,8 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Reply } from "@herald/contracts";
 import { JetStreamApiError } from "@nats-io/jetstream";
 import type { Msg, MsgHdrs } from "@nats-io/transport-node";
 import { isNoResponders, notConnected, toBusError } from "./bus-error.ts";
 import type { BusConnection } from "./connect.ts";
+import { outgoingHeaders } from "./message-format.ts";
+import { readParts, sendParts } from "./reply-parts.ts";
 
 /**
  * Sends a request and resolves with its reply. Rejects with bus-unavailable as soon as the connection is down or lost, because the client
@@ -22,6 +25,33 @@ export const requestReply = (
     const replied = connection.nc.request(subject, body, { timeout, headers }).then(resolve, reject);
     void replied.finally(() => connection.waiting.delete(lost));
   });
+};
+
+/** Reserved for the subject and headers of a reply. */
+const roomBytes = 4_096;
+
+/** Sends a reply, in parts if it exceeds the broker's largest message. */
+export const sendReply = (connection: BusConnection, service: string, { reply: to }: Msg, reply: Reply): void => {
+  if (to === undefined || to === "") return;
+  const { nc } = connection;
+  const bytes = Buffer.from(JSON.stringify(reply));
+  const maxBytes = (nc.info?.max_payload ?? 1_048_576) - roomBytes;
+  if (bytes.length <= maxBytes) nc.publish(to, bytes);
+  else sendParts(connection, service, to, bytes, maxBytes);
+};
+
+/** Sends a request and resolves with its whole reply. Rejects as {@link requestReply} does. */
+export const requestAnswer = async (
+  connection: BusConnection,
+  subject: string,
+  body: string,
+  headers: MsgHdrs,
+  timeout: number,
+): Promise<Reply> => {
+  const first = await requestReply(connection, subject, body, headers, timeout);
+  // Only the first of several parts has headers.
+  if (first.headers === undefined) return first.json();
+  return readParts(first, (rest, part) => requestReply(connection, rest, part, outgoingHeaders(), timeout));
 };
 
 /** A stream answers in milliseconds; a caller must know within three seconds that the bus is unavailable. */

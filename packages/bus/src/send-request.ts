@@ -6,8 +6,8 @@ import type { z } from "zod";
 import { codeOf, notConnected } from "./bus-error.ts";
 import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { currentOrigin, outgoingHeaders, plainHeaders } from "./message-format.ts";
-import { type GroupReplies, groupHeader, readReply } from "./reply.ts";
-import { requestReply } from "./request.ts";
+import { type GroupReplies, groupHeader } from "./reply-group.ts";
+import { requestAnswer } from "./request.ts";
 import { suspectHeader } from "./suspects.ts";
 
 /** The slowest list takes one or two seconds. */
@@ -164,7 +164,7 @@ type Outgoing = Pick<RequestContract, "service" | "subject"> & { readonly body: 
 /** Sends one message and resolves to the whole reply. Throws service-unavailable when none comes in time, or bus-unavailable. */
 const roundTrip = async (connection: BusConnection, { service, subject, body, headers }: Outgoing, timeout: number) => {
   try {
-    return await readReply(connection, await requestReply(connection, subject, body, headers, timeout), timeout);
+    return await requestAnswer(connection, subject, body, headers, timeout);
   } catch (cause) {
     if (cause instanceof HeraldError) throw cause;
     throw noReply(service, cause);

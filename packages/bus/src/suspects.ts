@@ -3,6 +3,7 @@ import { z } from "zod";
 import { openBucket } from "./bucket.ts";
 import { isNoResponders } from "./bus-error.ts";
 import type { Bus, BusConnection } from "./connect.ts";
+import { runBeside } from "./permit.ts";
 
 /** From this delivery on, a message may be the cause of its failures: it is handled alone in its batch, and leaves a note meanwhile. */
 export const suspectFromDelivery = 3;
@@ -27,7 +28,7 @@ export const handleSuspect = async <Result>(
   key: string,
   handle: () => Promise<Result>,
 ): Promise<Result> => {
-  const { exclusion, gate, notes } = connection.suspects;
+  const { exclusion, gate, notes, running } = connection.suspects;
   if (notes.has(key)) throw new HeraldError("service-unavailable", "an earlier try of the same is not finished");
   const note = noteOf(connection, key);
   notes.set(key, note.remove);
@@ -37,7 +38,7 @@ export const handleSuspect = async <Result>(
     leave = await gate.enter("", 1);
     timer = setTimeout(leave, longMs);
     const alone = await note.leave();
-    if (alone === undefined) return await exclusion.beside(handle);
+    if (alone === undefined) return await runBeside(running, handle);
     connection.log.warn({ suspect: key, alone }, "a process ended while it handled this: it is handled alone");
     if (alone < maxDeathsAlone) {
       const begin = async () => {
@@ -103,8 +104,10 @@ const maxUnanswered = 10_000;
 export const createUnanswered = () => {
   const counts = new LRUCache<string, number>({ max: maxUnanswered });
   return {
+    /** Empty while all requests get replies: then no item is a suspect. */
+    counts: counts as Pick<typeof counts, "size">,
     /** Whether the item is requested separately, with its id as `suspect`. */
-    isSuspect: (id: string): boolean => counts.size > 0 && (counts.get(id) ?? 0) >= suspectFromUnanswered,
+    isSuspect: (id: string): boolean => (counts.get(id) ?? 0) >= suspectFromUnanswered,
     count: (id: string, error: unknown): void => {
       if (isUnanswered(error)) counts.set(id, (counts.get(id) ?? 0) + 1);
     },

@@ -113,7 +113,10 @@ export const createResolveSends = (bus: Bus, rules: Rules, evaluator: Pick<RuleE
       sends: readonly SendV1[],
     ): Promise<PromiseSettledResult<Answer | Unresolved>[]> => {
       if (rules.loading) await rules.loading;
-      const asked = sends.filter(({ notificationId }) => !unanswered.isSuspect(notificationId));
+      const asked =
+        unanswered.counts.size === 0
+          ? sends
+          : sends.filter(({ notificationId }) => !unanswered.isSuspect(notificationId));
       const answers = await joined(projectId, asked);
       let next = 0;
       return sends.map((send) => {
