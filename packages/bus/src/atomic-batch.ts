@@ -2,8 +2,7 @@ import { type MsgHdrs, nuid } from "@nats-io/transport-node";
 import { notConnected } from "./bus-error.ts";
 import type { BusConnection } from "./connect.ts";
 import { brokerHeaders, outgoingHeaders } from "./message-format.ts";
-import { type Encoded, publishing } from "./publish.ts";
-import { requestAck } from "./request.ts";
+import { type Encoded, publishing, requestAck } from "./publish.ts";
 
 /** The broker takes at most 1,000 messages in a batch. */
 export const batchLimit = 1000;

@@ -13,8 +13,8 @@ import { requestBatch } from "./atomic-batch.ts";
 import { apiCodes, isMissing } from "./bus-error.ts";
 import { askJetStream, type Bus, type BusConnection, connectionOf, whenConnected } from "./connect.ts";
 import { brokerHeaders, isDeletion, plainHeaders, readJson } from "./message-format.ts";
+import { requestAck } from "./publish.ts";
 import { countOf, streamState } from "./read-stream.ts";
-import { requestAck } from "./request.ts";
 
 export type Entry<Value> = {
   readonly key: string;

@@ -15,8 +15,8 @@ import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { contextOf, readJson, withRemoteSpan } from "./message-format.ts";
 import { runBeside } from "./permit.ts";
 import { type GroupedRequest, groupHeader, RequestGroup, replyToGroup } from "./reply-group.ts";
-import { sendReply } from "./request.ts";
-import { handleSuspect, suspectHeader } from "./suspects.ts";
+import { sendParts } from "./reply-parts.ts";
+import { handleSuspect } from "./suspects.ts";
 
 export type RequestContext = {
   readonly requestId?: string;
@@ -105,7 +105,7 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
 
   const serveGroup = async (msg: Msg): Promise<void> => {
     const { group } = RequestGroup.parse(readJson(msg.data));
-    await replyToGroup(connection, contract.service, msg, group.map(serveGrouped));
+    await replyToGroup(connection, contract.service, msg, group.map(serveGrouped), sendReply);
   };
 
   const subscription = connection.nc.subscribe(contract.subject, {
@@ -132,6 +132,19 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
   };
 };
 
+/** Reserved for the subject and headers of a reply. */
+const roomBytes = 4_096;
+
+/** Sends a reply, in parts if it exceeds the broker's largest message. */
+const sendReply = (connection: BusConnection, service: string, { reply: to }: Msg, reply: Reply): void => {
+  if (to === undefined || to === "") return;
+  const { nc } = connection;
+  const bytes = Buffer.from(JSON.stringify(reply));
+  const maxBytes = (nc.info?.max_payload ?? 1_048_576) - roomBytes;
+  if (bytes.length <= maxBytes) nc.publish(to, bytes);
+  else sendParts(connection, service, to, bytes, maxBytes);
+};
+
 /** How much longer the caller waits. Ignores the transit time: it is short, and clocks differ. */
 const budgetOf = (msg: Msg): number => {
   const sent = Number(msg.headers?.get(headerNames.budgetMs) || Number.NaN);
@@ -139,7 +152,8 @@ const budgetOf = (msg: Msg): number => {
 };
 
 /** Part of a key of a bucket. */
-const suspectOf = (msg: Msg): string | undefined => /^[\w-]{1,100}$/.exec(msg.headers?.get(suspectHeader) ?? "")?.[0];
+const suspectOf = (msg: Msg): string | undefined =>
+  /^[\w-]{1,100}$/.exec(msg.headers?.get(headerNames.suspect) ?? "")?.[0];
 
 const parse = <Request extends z.ZodType>({ request }: RequestContract<Request>, body: unknown): z.output<Request> => {
   if (body === undefined) throw new HeraldError("schema", "the request is not JSON");

@@ -16,8 +16,8 @@ import {
 import { brokerHeaders, keptPrefix, outgoingHeaders, withRemoteSpan } from "./message-format.ts";
 import { serviceOf } from "./permissions/index.ts";
 import { holdDelayMs, type Permit, runBeside } from "./permit.ts";
+import { requestAck } from "./publish.ts";
 import type { Received } from "./received-message.ts";
-import { requestAck } from "./request.ts";
 import { handleSuspect, suspectFromDelivery } from "./suspects.ts";
 
 /** A message in this process, from its receipt to its settlement. */

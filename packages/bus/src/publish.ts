@@ -1,7 +1,10 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { MessageContract } from "@herald/contracts";
 import { hasCode, inSpan } from "@herald/kit";
+import { JetStreamApiError } from "@nats-io/jetstream";
+import type { MsgHdrs } from "@nats-io/transport-node";
 import type { z } from "zod";
-import { codeOf } from "./bus-error.ts";
+import { codeOf, isNoResponders, toBusError } from "./bus-error.ts";
 import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import {
   brokerHeaders,
@@ -11,7 +14,7 @@ import {
   type Origin,
   outgoingHeaders,
 } from "./message-format.ts";
-import { requestAck, type StreamAck } from "./request.ts";
+import { requestReply } from "./send-request.ts";
 
 type PublishOptions = {
   /**
@@ -141,5 +144,35 @@ export const publishing = async <Result extends { duplicate?: boolean }>(
     throw error;
   } finally {
     connection.telemetry.publishing.record((performance.now() - startedAt) / 1000, { pattern, outcome });
+  }
+};
+
+/** A stream answers in milliseconds; a caller must know within three seconds that the bus is unavailable. */
+const publishTimeoutMs = 2_500;
+
+/** A stream of three replicas accepts nothing for some 100 ms while it elects a leader. It stores nothing then, so a retry is safe. */
+const electionRetryMs = [50, 150, 300];
+
+/** `seq` is the message's sequence in its stream; for a duplicate, that of the earlier message. */
+export type StreamAck = { readonly seq: number; readonly duplicate?: boolean };
+type StreamReply = StreamAck | { readonly error: { code: number; description: string; err_code: number } };
+
+/** Sends one message to a stream and resolves with the stream's ack. Throws bus-unavailable, queue-full, or the broker's own error. */
+export const requestAck = async (
+  connection: BusConnection,
+  subject: string,
+  payload: Uint8Array | string,
+  headers: MsgHdrs,
+): Promise<StreamAck> => {
+  for (let tries = 0; ; tries++) {
+    try {
+      const reply: StreamReply = (await requestReply(connection, subject, payload, headers, publishTimeoutMs)).json();
+      if ("error" in reply) throw new JetStreamApiError(reply.error);
+      return reply;
+    } catch (error) {
+      const delay = electionRetryMs[tries];
+      if (delay === undefined || !isNoResponders(error)) throw toBusError(error);
+      await sleep(delay);
+    }
   }
 };

@@ -4,7 +4,6 @@ import type { Msg } from "@nats-io/transport-node";
 import { z } from "zod";
 import type { BusConnection } from "./connect.ts";
 import { offerRest } from "./reply-parts.ts";
-import { sendReply } from "./request.ts";
 
 /** Marks a message that carries several requests of the same contract. */
 export const groupHeader = "Herald-Group";
@@ -27,12 +26,15 @@ export type GroupReplies = { readonly replies: readonly (readonly [number, Reply
 /** Requests of a group usually end together. A slow one delays the others no longer than this. */
 const groupReplyWaitMs = 20;
 
+type SendReply = (connection: BusConnection, service: string, to: Msg, reply: Reply) => void;
+
 /** Replies to a group as its requests end. Resolves when all replies are sent, or when the sender stops requesting them. */
 export const replyToGroup = async (
   connection: BusConnection,
   service: string,
   msg: Msg,
   requests: readonly Promise<Reply>[],
+  sendReply: SendReply,
 ): Promise<void> => {
   let done: [number, Reply][] = [];
   let left = requests.length;

@@ -1,14 +1,13 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { headerNames, type Reply, ReplyError, type RequestContract } from "@herald/contracts";
 import { createGroupCommit, HeraldError, hasCode, inSpan } from "@herald/kit";
-import type { MsgHdrs } from "@nats-io/transport-node";
+import type { Msg, MsgHdrs } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { codeOf, notConnected } from "./bus-error.ts";
 import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { currentOrigin, outgoingHeaders, plainHeaders } from "./message-format.ts";
 import { type GroupReplies, groupHeader } from "./reply-group.ts";
-import { requestAnswer } from "./request.ts";
-import { suspectHeader } from "./suspects.ts";
+import { readParts } from "./reply-parts.ts";
 
 /** The slowest list takes one or two seconds. */
 const requestTimeoutMs = 5_000;
@@ -117,7 +116,7 @@ const sendAlone = async <Answer extends z.ZodType>(
 ): Promise<z.output<Answer>> => {
   const headers = outgoingHeaders({
     [headerNames.budgetMs]: String(Math.floor(timeout * budgetShare)),
-    ...(suspect !== undefined && { [suspectHeader]: suspect }),
+    ...(suspect !== undefined && { [headerNames.suspect]: suspect }),
   });
   const { service, subject } = contract;
   return unwrap(contract, await roundTrip(connection, { service, subject, body, headers }, timeout));
@@ -157,6 +156,40 @@ const sendGroup = async (
     // Has no effect on replies that are settled.
     for (const { reject } of replies) reject(failure);
   }
+};
+
+/**
+ * Sends a request and resolves with its reply. Rejects with bus-unavailable as soon as the connection is down or lost, because the client
+ * would keep the request and send it after its sender has given up. Rejects with the client's own errors otherwise.
+ */
+export const requestReply = (
+  connection: BusConnection,
+  subject: string,
+  body: Uint8Array | string,
+  headers: MsgHdrs,
+  timeout: number,
+): Promise<Msg> => {
+  if (!connection.connected) return Promise.reject(notConnected());
+  return new Promise((resolve, reject) => {
+    const lost = () => reject(notConnected());
+    connection.waiting.add(lost);
+    const replied = connection.nc.request(subject, body, { timeout, headers }).then(resolve, reject);
+    void replied.finally(() => connection.waiting.delete(lost));
+  });
+};
+
+/** Sends a request and resolves with its whole reply. Rejects as {@link requestReply} does. */
+const requestAnswer = async (
+  connection: BusConnection,
+  subject: string,
+  body: string,
+  headers: MsgHdrs,
+  timeout: number,
+): Promise<Reply> => {
+  const first = await requestReply(connection, subject, body, headers, timeout);
+  // Only the first of several parts has headers.
+  if (first.headers === undefined) return first.json();
+  return readParts(first, (rest, part) => requestReply(connection, rest, part, outgoingHeaders(), timeout));
 };
 
 type Outgoing = Pick<RequestContract, "service" | "subject"> & { readonly body: string; readonly headers: MsgHdrs };

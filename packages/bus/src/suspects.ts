@@ -7,8 +7,6 @@ import { runBeside } from "./permit.ts";
 
 /** From this delivery on, a message may be the cause of its failures: it is handled alone in its batch, and leaves a note meanwhile. */
 export const suspectFromDelivery = 3;
-/** The sender's id of a request that got no reply several times. */
-export const suspectHeader = "Herald-Suspect";
 
 /** A long-running suspect, such as the drain of a backlog, does not hold up others. */
 const longMs = 10_000;

@@ -8,6 +8,8 @@ export const headerNames = {
   requestId: "Herald-Request-Id",
   /** On a request: how long its caller waits for the answer, in milliseconds from its receipt. */
   budgetMs: "Herald-Budget-Ms",
+  /** The sender's id of a request that got no reply several times. */
+  suspect: "Herald-Suspect",
   ceId: "ce-id",
   ceSource: "ce-source",
   ceSpecVersion: "ce-specversion",

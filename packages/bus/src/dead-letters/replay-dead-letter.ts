@@ -2,9 +2,8 @@ import { contractOf, type DeadLetter, headerNames, type MessageContract } from "
 import { HeraldError } from "@herald/kit";
 import { type Bus, connectionOf } from "../connect.ts";
 import { brokerHeaders, keptPrefix, messageIdOf, outgoingHeaders, readJson } from "../message-format.ts";
-import { publishing } from "../publish.ts";
+import { publishing, requestAck } from "../publish.ts";
 import type { Stored } from "../read-stream.ts";
-import { requestAck } from "../request.ts";
 import { describeLetter, readDeadLetter, recordReplay } from "./list-dead-letters.ts";
 
 /** A dead message before its replay. */
