@@ -30,12 +30,11 @@ export const createApp = (
   config: GatewayConfig,
   {
     log = createLogger({ service: "gateway", level: config.HERALD_LOG_LEVEL }),
-    now = () => new Date(),
     ...overrides
-  }: GatewayOverrides & { readonly log?: Logger; readonly now?: () => Date } = {},
+  }: GatewayOverrides & { readonly log?: Logger } = {},
 ) => {
   const lifecycle = createLifecycle({ log, deadlineMs: stopDeadlineMs });
-  const { routes: deps, ...own } = createRouteDeps(config, { log, now, ...overrides });
+  const { routes: deps, ...own } = createRouteDeps(config, { log, ...overrides });
   const { limits, fixed, health, connection, replicas, groupsFile, eventStreams, exportStreams } = own;
 
   const { HERALD_GATEWAY_TRUST_PROXY: publicProxies, HERALD_GATEWAY_ADMIN_PORT: adminPort } = config;

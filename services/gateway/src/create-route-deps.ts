@@ -63,6 +63,7 @@ const uploadSlots = { perProject: () => 4, total: 32 };
 
 /** What a test may replace. */
 export type GatewayOverrides = {
+  readonly now?: () => Date;
   readonly heartbeatMs?: number;
   readonly drainTimeoutMs?: number;
   readonly limits?: Partial<FixedLimits>;
@@ -92,7 +93,7 @@ const identityProviderOf = (config: GatewayConfig, now: () => Date, log: Logger)
 /** What the gateway's routes use, and what begins and ends with the process. */
 export const createRouteDeps = (
   config: GatewayConfig,
-  { log, now, ...overrides }: GatewayOverrides & { readonly log: Logger; readonly now: () => Date },
+  { log, now = () => new Date(), ...overrides }: GatewayOverrides & { readonly log: Logger },
 ) => {
   const access = serviceAccess(config, "gateway");
   const connection = createBusConnection(() => connectBus({ ...access, log, waitOnFirstConnect: false }), log);

@@ -1,7 +1,7 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import { expect, test } from "vitest";
-import { clientAddress, rateLimitKey } from "./client-address.ts";
+import { clientAddress, rateLimitKey } from "./address-limits.ts";
 
 const from = (forwarded?: string): IncomingMessage => {
   const socket = new Socket();

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import type { Transform } from "node:stream";
 import { createGunzip, createInflate } from "node:zlib";
 import { HeraldError } from "../herald-error.ts";
-import type { ReserveMemory } from "./memory-limit.ts";
+import type { ReserveMemory } from "./address-limits.ts";
 
 /** Deeper than any valid body (`metadata` ends at 5, a provider override far earlier), and shallow enough for recursive code. */
 const maxDepth = 32;

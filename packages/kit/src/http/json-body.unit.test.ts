@@ -3,8 +3,8 @@ import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { toProblem } from "../herald-error.ts";
+import { createMemoryLimit } from "./address-limits.ts";
 import { createReadBody, parseJson } from "./json-body.ts";
-import { createMemoryLimit } from "./memory-limit.ts";
 import { type HttpServer, startHttp } from "./start-http.ts";
 
 const limit = 200_000;

@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { expect, test } from "vitest";
-import { createMemoryLimit } from "./memory-limit.ts";
+import { createMemoryLimit } from "./address-limits.ts";
 
 const open = (limit: ReturnType<typeof createMemoryLimit>, address: string, socket = new Socket()) => {
   const request = new IncomingMessage(socket);

@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { HeraldError, toProblem } from "../herald-error.ts";
 import { listen } from "../listen.ts";
-import { type ConnectionLimit, createConnections } from "./connections.ts";
+import { type ConnectionLimit, createConnections } from "./address-limits.ts";
 
 const defaultTimeouts = {
   /** To receive all headers. */

@@ -237,7 +237,8 @@ const serverOf = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute["serve"]
         locateFaults(error, bodyFields);
         throw error;
       });
-      if (isPage(reply.body)) response.setHeader("link", pageLinks({ path, search }, reply.body));
+      if (route.method === "get" && isPage(reply.body))
+        response.setHeader("link", pageLinks({ path, search }, reply.body));
       await send(response, reply, reserve);
     };
 
