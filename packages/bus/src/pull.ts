@@ -165,7 +165,7 @@ export const pull = (connection: BusConnection, options: PullOptions) => {
     // The broker may keep the request of a lost connection, and has forgotten how replies to it reach this account: it would deliver
     // into the void until the request expires.
     if (connected) void attach();
-    else renewInbox();
+    else if (!nc.isClosed()) renewInbox();
   };
   connection.listeners.add(onConnection);
   void attach();

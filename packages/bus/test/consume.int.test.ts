@@ -24,6 +24,16 @@ const send = () => {
 const info = () => t.raw.jsm.consumers.info("PUSH_CMD", durable);
 const allSettled = () => eventually(async () => expect(await messagesIn(t, "PUSH_CMD")).toBe(0));
 
+test("a bus that is closed before its consumers stop throws nothing", async () => {
+  const bus = await connectBus({ url: t.broker.url, name: "closing", log: t.log });
+  const consuming = consume(bus, [onSend(async () => {})]);
+  await eventually(() => expect(consuming.ready()).toBe(true));
+  // An unhandled rejection would fail the run.
+  await closeBus(bus);
+  expect(consuming.ready()).toBe(false);
+  await consuming.stop(1_000);
+});
+
 describe("concurrency", () => {
   test("is the handler's setting, with more messages prefetched", async () => {
     let inside = 0;

@@ -40,7 +40,7 @@ export const SendV1 = defineMessage(
 );
 export type SendV1 = DataOf<typeof SendV1>;
 
-/** How long a send is worth delivering from its beginning, by its `ttl`: in seconds. */
+/** For how many milliseconds a send is worth delivering from its beginning, by its `ttl` in seconds. */
 export const ttlMsOf = (ttl = maxTtlSeconds): number => (ttl === 0 ? nowOrNeverMs : ttl * 1_000);
 
 /** The targets of a send, or its recipients as targets. */

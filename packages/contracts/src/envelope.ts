@@ -135,7 +135,7 @@ export type RequestContract<Request extends z.ZodType = z.ZodType, Answer extend
   readonly answer: Answer;
   /** Whether the answer needs a scan of many rows: a service runs few such requests at a time. Absent: never. */
   readonly isHeavy?: ((request: z.output<Request>) => boolean) | undefined;
-  /** A fast check whether `answer` takes a long answer unchanged. */
+  /** A fast check whether `answer` would take an answer as it is. */
   readonly isPlain?: ((answer: unknown) => boolean) | undefined;
 };
 

@@ -7,7 +7,7 @@ type Deps = {
   readonly fixed: FixedLimits;
   /** What an operator has set for the project. */
   readonly own: (projectId: ProjectId) => OwnLimits | undefined;
-  /** The number of live gateways; undefined while it is unknown. */
+  /** The number of live gateways when it was last known; undefined before. */
   readonly gateways: () => number | undefined;
 };
 

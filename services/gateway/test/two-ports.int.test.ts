@@ -84,3 +84,13 @@ describe("the admin port", () => {
     expect((await callAt(operators(), "GET /api/v1/devices", { token: project.token })).status).toBe(200);
   });
 });
+
+test.each(["GET /admin/v1/projects/{id}", "GET /admin/v1/audit", "GET /api/v1/devices"])(
+  "what is wrong with a query is said only to a known caller: %s",
+  async (route) => {
+    const path = `${route.replace("{id}", project.id)}?project_id=%ff`;
+    expect((await request(operators(), path)).status).toBe(401);
+    const headers = { "herald-project": project.id };
+    expect((await request(operators(), path, { token: adminToken, headers })).status).toBe(422);
+  },
+);

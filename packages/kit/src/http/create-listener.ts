@@ -19,6 +19,15 @@ export const createListener = (log: Logger, serve: ServeRoutes): RequestListener
   const observe = observeRequests(log);
   const handleError = createErrorHandler(log);
   const headers = securityHeaders();
+  /** An error that cannot be answered ends its request alone. */
+  const answer = (error: unknown, response: ServerResponse): void => {
+    try {
+      handleError(error, response);
+    } catch (err) {
+      log.error({ err }, "could not answer an error");
+      response.destroy();
+    }
+  };
   return (request, response) =>
     observe(request, response, async () => {
       try {
@@ -26,7 +35,7 @@ export const createListener = (log: Logger, serve: ServeRoutes): RequestListener
         requireHost(request);
         await serve(request, response);
       } catch (error) {
-        handleError(error, response);
+        answer(error, response);
       }
     });
 };

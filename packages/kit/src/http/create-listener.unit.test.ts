@@ -1,8 +1,9 @@
 import { afterEach, expect, test } from "vitest";
 import { createHealth } from "../health.ts";
+import { HeraldError } from "../herald-error.ts";
 import { createLogger } from "../logger.ts";
-import { startHealthServer } from "./create-listener.ts";
-import type { HttpServer } from "./start-http.ts";
+import { createListener, startHealthServer } from "./create-listener.ts";
+import { type HttpServer, startHttp } from "./start-http.ts";
 
 let server: HttpServer | undefined;
 afterEach(() => server?.stop(100));
@@ -57,4 +58,14 @@ test("nothing else is served there, and nothing but GET", async () => {
   expect((await get("/")).status).toBe(404);
   expect((await get("/readyz", "POST")).status).toBe(405);
   expect((await get("/readyz", "HEAD")).status).toBe(200);
+});
+
+test("an error that cannot be answered ends its request alone", async () => {
+  const log = createLogger({ service: "test", level: "silent" });
+  const serve = async ({ url }: { url?: string }) => {
+    throw new HeraldError("route-not-found", "path: is unknown", url === "/bad" ? { headers: { "x-bad": "\n" } } : {});
+  };
+  server = await startHttp(createListener(log, serve), { host: "127.0.0.1", port: 0 });
+  await expect(fetch(`${server.address}/bad`)).rejects.toThrow("fetch failed");
+  expect((await fetch(`${server.address}/good`)).status).toBe(404);
 });

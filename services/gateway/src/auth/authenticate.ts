@@ -101,7 +101,7 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
     address: string,
   ): Promise<Caller | undefined> => {
     const byOperator = access.by.includes("operator");
-    // Nearly all credentials. With the header for a project it may be an admin token of any form.
+    // Nearly all credentials are project tokens. With the header for a project it may be an admin token of any form.
     if (credential.startsWith("hpt_") && !byOperator && sent.project === undefined)
       return projectOf(credential, address);
     if (isSessionSecret(credential)) return verifySession("authorization", credential, access, sent, address);

@@ -180,8 +180,11 @@ type Edge = {
 };
 
 /** The project that a request under `/admin/v1` is about. It decides what an operator may do, so it is read before the rest. */
-const targetOf = ({ path }: Route, params: Sent, search: URLSearchParams | undefined) =>
-  path.startsWith("/admin/v1/projects/{id}") ? String(params.id) : (search?.get("project_id") ?? undefined);
+const targetOf = ({ path, access }: Route, params: Sent, query: string): string | undefined => {
+  if (path.startsWith("/admin/v1/projects/{id}")) return String(params.id);
+  // What is wrong with a query is said only to a known caller.
+  return access.grant === undefined ? undefined : (new URLSearchParams(query).get("project_id") ?? undefined);
+};
 
 /** The HTTP route of a route. Counts requests without a credential by address before it parses query or body. */
 export const serveRoute = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute => ({
@@ -198,8 +201,7 @@ const serverOf = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute["serve"]
     const address = clientAddress(request, proxies);
     const reserve = memory.forRequest(request, response, address);
     const secure = isSecure(request, proxies);
-    const early = route.access.grant === undefined ? undefined : parseSearch(sentQuery);
-    const target = targetOf(route, sentParams, early);
+    const target = targetOf(route, sentParams, sentQuery);
     const credentials = { ...credentialsOf(request, secure), withoutOperators, target };
     const authenticate = () => deps.authenticate(route.access, credentials, address);
     const caller = await authenticate();
@@ -208,7 +210,7 @@ const serverOf = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute["serve"]
 
     const serve = async () => {
       const params = parsePath(route.params ?? {}, sentParams);
-      const search = early ?? parseSearch(sentQuery);
+      const search = parseSearch(sentQuery);
       const sent = route.upload ? undefined : await readBody(request, reserve);
       const { query, body } = parseBoth(route, search, sent);
       // A stream is long or endless, so HEAD gets only its headers and takes no slot.

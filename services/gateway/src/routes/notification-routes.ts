@@ -118,7 +118,7 @@ const sendNotification = defineRoute("sendNotification", "post /api/v1/notificat
           return ok(await dryRun(deps, command));
         },
       });
-    const reply = (command: SendV1) => ({ status: 202 as const, body: { data: acceptedView(command) } });
+    const reply = (command: SendV1) => accepted(acceptedView(command));
     return idempotent(
       sendOperation(deps, projectId, {
         validate: async (at) => {

@@ -72,7 +72,7 @@ export type StatusDirectory = ReturnType<typeof createStatusDirectory>;
 export const createStatusDirectory = ({ failing, keys, proxy, broker, now }: Deps) => {
   const reports = new Map<string, ReceivedReport>();
   let complete = false;
-  /** The number of gateways that report, this one included; absent while that is unknown. Every request reads it. */
+  /** The number of gateways that report, this one included, when it was last known; absent before. Every request reads it. */
   const live: { gateways?: number } = {};
   const countGateways = () => {
     const reporting = [...reports.values()].filter(
