@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { isDeviceId } from "./ids.ts";
-import { ApnsEnvironment, FcmTokenKind, Platform, Provider } from "./platforms.ts";
+import { ApnsEnvironment, appIdPattern, FcmTokenKind, Platform, Provider } from "./platforms.ts";
 
 const platforms: ReadonlySet<unknown> = new Set(Platform.options);
 const providers: ReadonlySet<unknown> = new Set(Provider.options);
@@ -34,6 +34,8 @@ const isUsual = (device: Record<string, unknown>): boolean => {
         if (!tokenKinds.has(value)) return false;
         continue;
       case "app":
+        if (typeof value !== "string" || !appIdPattern.test(value)) return false;
+        continue;
       case "locale":
       case "capabilities":
       case "userId":

@@ -31,7 +31,10 @@ const anyDevice = fc.oneof(
   }),
   fc
     .dictionary(
-      fc.constantFrom("environment", "tokenKind", "keys", "vapidKeyId", "locale", "id", "__proto__", "x"),
+      fc.constantFrom(
+        ...["environment", "tokenKind", "keys", "vapidKeyId", "locale", "id", "__proto__", "x"],
+        ...["app", "capabilities", "values", "off", "zone", "quiet", "userId"],
+      ),
       field,
     )
     .map((more) => ({ ...device, ...more })),
@@ -64,6 +67,7 @@ describe("a plain batch", () => {
     ["another id", { ...batch, devices: [{ ...device, id: batch.projectId }] }],
     ["a time in pieces", { ...batch, devices: [{ ...device, tokenAt: 1.5 }] }],
     ["an environment that is none", { ...batch, devices: [{ ...device, environment: "test" }] }],
+    ["an app without an id", { ...batch, devices: [{ ...device, app: "" }] }],
   ])("has not %s", (_, data) => {
     expect(isPlain(data)).toBe(false);
   });
@@ -124,19 +128,31 @@ describe("plain audiences of sends", () => {
   test("are what the schema takes as it is, whatever comes", () => {
     const anyOne = fc.oneof(
       fc.record({
-        batches: fc.array(fc.record({ platform: field, provider: field, devices: fc.array(anyDevice) }), {
-          maxLength: 2,
-        }),
-        unmatched: fc.array(field, { maxLength: 2 }),
+        batches: fc.array(
+          fc.record(
+            {
+              platform: fc.constantFrom("ios", "web", "tv"),
+              provider: fc.constantFrom("fcm", "sms"),
+              devices: fc.array(anyDevice, { maxLength: 2 }),
+            },
+            { requiredKeys: ["platform", "devices"] },
+          ),
+          { maxLength: 2 },
+        ),
+        unmatched: fc.array(fc.oneof(fc.constant("user:u"), field), { maxLength: 1 }),
       }),
       fc.constantFrom(null, audience, { ...audience, more: 1 }),
       fc.anything(),
     );
+    let withDevices = 0;
     fc.assert(
-      fc.property(fc.array(anyOne, { maxLength: 3 }), (sends) => {
-        if (accepts(...sends)) expect(ResolveSends.answer.parse({ sends })).toEqual({ sends });
+      fc.property(fc.array(anyOne, { maxLength: 2 }), (sends) => {
+        if (!accepts(...sends)) return;
+        expect(ResolveSends.answer.parse({ sends })).toEqual({ sends });
+        if (JSON.stringify(sends).includes(device.id)) withDevices++;
       }),
       { numRuns: 2_000 },
     );
+    expect(withDevices).toBeGreaterThan(20);
   });
 });

@@ -67,10 +67,12 @@ export type ApnsEnvironment = z.infer<typeof ApnsEnvironment>;
 export const FcmTokenKind = z.enum(["token", "fid"]).meta({ id: "FcmTokenKind" });
 export type FcmTokenKind = z.infer<typeof FcmTokenKind>;
 
+export const appIdPattern = /^[A-Za-z0-9._-]{1,255}$/;
+
 /** The id of an app: a bundle id of Apple or a package of Android. */
 export const AppId = z
   .string()
-  .regex(/^[A-Za-z0-9._-]{1,255}$/, "must be a bundle id or a package, such as com.example.app")
+  .regex(appIdPattern, "must be a bundle id or a package, such as com.example.app")
   .meta({ id: "AppId", examples: ["com.example.app"] });
 export type AppId = z.infer<typeof AppId>;
 
