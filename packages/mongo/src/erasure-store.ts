@@ -33,13 +33,13 @@ const idOf = ({ projectId, key, devices = [] }: Pick<Erasure, "projectId" | "key
 
 export type ErasureStore = ReturnType<typeof createErasureStore>;
 
-/** Recently erased users. Every function throws `database-unavailable` when the database is unavailable. */
+/** Users that were erased and projects that were deleted recently. Every function throws `database-unavailable` when the database is unavailable. */
 export const createErasureStore = (db: Db) => {
   const erasures: Collection<ErasureDocument> = db.collection("erasures");
   return guardStore({
     ensureIndexes: () => ensureIndexes(erasures, [due, ending]),
 
-    /** Stores an erasure; the last one of a user counts. `passes`: absent for none. `nextAt`: when the next pass is due. */
+    /** Stores an erasure; the last one of a user or project counts. `passes`: absent for none. `nextAt`: when the next pass is due. */
     put: async (erasure: Omit<Erasure, "passes"> & Partial<Erasure>, nextAt?: Date): Promise<void> => {
       const { projectId, key, at, devices, tokens, passes = 0 } = erasure;
       await upsertOnce(() =>

@@ -110,7 +110,7 @@ export const override = (
   patch: NotificationContent["ios"],
 ): Record<string, unknown> => {
   if (patch !== undefined) return withoutDangerousLinks(mergePatch(rendered, patch));
-  // What else is in it is no link.
+  // No other rendered field is a link.
   return (data ?? click_action ?? link_to) === undefined ? rendered : withoutDangerousLinks(rendered);
 };
 

@@ -21,6 +21,10 @@ test("a deleted project takes its credentials, notifications and ledger with it,
   };
   const lost = [await sent(gone), await sent(gone)];
   const other = await sent(kept);
+  // One of its batches is still in the queue.
+  const half = await send(gone);
+  await partition(gone, half, [devices(1)], { of: 2 });
+  await eventually(async () => expect(await rows(half)).toMatchObject([{ state: "final" }]));
 
   const at = new Date();
   for (const copy of ["a", "b"])
@@ -32,7 +36,7 @@ test("a deleted project takes its credentials, notifications and ledger with it,
       data: { project_id: gone, at: at.toISOString() },
     });
 
-  for (const id of lost)
+  for (const id of [...lost, half])
     await eventually(async () => {
       await expect(get(gone, id)).rejects.toMatchObject({ code: "notification-not-found" });
       expect(await rows(id)).toEqual([]);
@@ -44,6 +48,9 @@ test("a deleted project takes its credentials, notifications and ledger with it,
 
   const hands = await operateBroker(dispatch.broker);
   await eventually(async () => expect(await hands.left("PUSH_EVENTS", "dispatch-delete-project")).toBe(0));
+  await partition(gone, half, [devices(1)], { from: 1, of: 2 });
+  await eventually(async () => expect(await hands.left("PUSH_DELIVER", "dispatch-broadcast-ios")).toBe(0));
+  expect(await rows(half)).toEqual([]);
   await hands.close();
   // It was being handled meanwhile, and was stored late.
   const late = await send(gone);

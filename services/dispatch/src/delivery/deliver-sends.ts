@@ -88,7 +88,7 @@ export const createDeliverSends = ({ sendGroups, begun, deliverWithPlaces, gate,
     if (isSuspect && all.length > 1) return begun.continueApart(open, message.claim);
     const deliver = ([projectId, sends]: readonly [ProjectId, readonly GroupedSend[]]) => {
       const own = Math.ceil(weight * sends.length);
-      // In the backlog, other sends would be beside a suspect.
+      // In the backlog, other sends would be beside a suspect. Most projects have none, which one look-up says.
       const isOpen = backlog.open.has(projectId) && backlog.isOpen(projectId);
       if (!isSuspect && (isOpen || gate.isFull(projectId, own))) return park(projectId, sends, message);
       return deliverWithPlaces(sends, message, { weight: own }).ended;

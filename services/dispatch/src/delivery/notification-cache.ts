@@ -17,6 +17,8 @@ export type CachedNotification = {
   readonly tokenAnswers: { total: number; unregistered: number; spike: boolean };
   cancelled: boolean;
   abandoned: boolean;
+  /** Its project was deleted, and it with it. */
+  gone: boolean;
   /** Batches that this process is sending. */
   running: number;
   /** When its state was read, in milliseconds. */
@@ -64,6 +66,7 @@ export const createNotificationCache = (
     contentFor: document.personal && createPersonalContent(document.content, document.personal),
     personal: isForOneUser(document),
     tokenAnswers: { total: 0, unregistered: 0, spike: false },
+    gone: false,
     cancelled: document.stop?.kind === "cancelled",
     abandoned: document.stop?.kind === "abandoned",
     running: 0,
@@ -88,9 +91,20 @@ export const createNotificationCache = (
     const at = now().getTime();
     const document = await notifications.getState(projectId, _id);
     // Deleting a project removes its notifications.
+    cached.gone ||= document === null;
     cached.cancelled ||= document === null || document.stop?.kind === "cancelled";
     cached.abandoned ||= document?.stop?.kind === "abandoned";
     cached.checkedAt = at;
+  };
+
+  /** Reads the state again if it is older than {@link stateMaxAgeMs}. */
+  const refresh = async (cached: CachedNotification): Promise<void> => {
+    // `abs`, because after a clock was set back, the age is not known.
+    if (Math.abs(now().getTime() - cached.checkedAt) < stateMaxAgeMs) return;
+    cached.checking ??= check(cached).finally(() => {
+      cached.checking = undefined;
+    });
+    await cached.checking;
   };
 
   return {
@@ -116,15 +130,14 @@ export const createNotificationCache = (
     unpin: (id: NotificationId) => {
       pinned.delete(id);
     },
+    /** Whether its project was deleted. Throws when the state cannot be read. */
+    isGone: async (cached: CachedNotification): Promise<boolean> => {
+      await refresh(cached);
+      return cached.gone;
+    },
     /** Why sending must stop; undefined: it may continue. At most {@link stateMaxAgeMs} old. Throws when the state cannot be read. */
     stopped: async (cached: CachedNotification): Promise<"cancelled" | "abandoned" | undefined> => {
-      // `abs`, because after a clock was set back, the age is not known.
-      if (Math.abs(now().getTime() - cached.checkedAt) >= stateMaxAgeMs) {
-        cached.checking ??= check(cached).finally(() => {
-          cached.checking = undefined;
-        });
-        await cached.checking;
-      }
+      await refresh(cached);
       if (cached.cancelled) return "cancelled";
       return cached.abandoned ? "abandoned" : undefined;
     },

@@ -61,7 +61,9 @@ export const deliverBatch = ({
       const leave = await gate.enter(projectId, unitsOf(data.devices.length));
       try {
         const cached = await cache.get(projectId, notificationId);
-        if (!cached) throw notFound("notification-not-found", "notificationId", `the batch is ${batchId}`);
+        // Of a deleted project no row may be stored: nothing would find it.
+        if (!cached || (await cache.isGone(cached)))
+          throw notFound("notification-not-found", "notificationId", `the batch is ${batchId}`);
         // Before the row is stored: while registry is unavailable, nothing has begun.
         const waited = cached.personal && now().getTime() - message.publishedAt.getTime() > ownersMaxAgeMs;
         const skips = waited ? await checkWaiting(projectId, data.devices, true) : undefined;

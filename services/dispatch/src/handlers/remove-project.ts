@@ -20,12 +20,13 @@ export const createRemoveProject =
   }: Pick<Deps, "caps" | "credentials" | "deliveries" | "notifications" | "now" | "recipients" | "sendGroups"> & {
     records: ProviderRecords;
   }) =>
-  async (projectId: ProjectId): Promise<void> => {
+  async (projectId: ProjectId, signal: AbortSignal): Promise<void> => {
     await credentials.removeProject(projectId);
     await records.remove(projectId);
     await caps.removeProject(projectId, now());
     await sendGroups.removeProject(projectId);
     for (;;) {
+      signal.throwIfAborted();
       const some = await notifications.ofProject(projectId, atATime);
       if (some.length === 0) return;
       // The ledger first: its rows can only be found while their notification exists.
