@@ -10,6 +10,7 @@ import {
   OpenGroupV1,
   type OutboxEvent,
   ProjectDeletedV1,
+  userKey,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -135,6 +136,23 @@ describe("statistics", () => {
     await eventually(async () => expect((await t.totals(one.projectId, { topic: "news" })).sent).toBe(3));
     expect((await t.totals(one.projectId, { topic: "other" })).sent).toBe(0);
     expect((await t.totals(newProjectId(acceptedAt), { topic: "news" })).sent).toBe(0);
+  });
+
+  test("know the users and the time of a notification, also of one that has nothing else", async () => {
+    const one = sample();
+    const other = { ...one, notificationId: newNotificationId(acceptedAt) };
+    const at = "2030-03-30T12:00:00Z";
+    await publish(t.bus, NotificationAcceptedV1, { ...idsOf(one), at, users: ["u_1"] }, id());
+    await publish(t.bus, NotificationAcceptedV1, { ...idsOf(other), at, send_at: "2030-03-30T13:00:00Z" }, id());
+    const { notificationFacts } = t.stores();
+    const ofUser = () =>
+      notificationFacts.ofUser(one.projectId, userKey(one.projectId, "u_1"), new Date(0), new Date("2031-01-01"));
+    await eventually(async () => expect(await ofUser()).toEqual([one.notificationId]));
+    await eventually(async () =>
+      expect(await notificationFacts.sendTimes([one.notificationId, other.notificationId])).toEqual(
+        new Map([[other.notificationId, new Date("2030-03-30T13:00:00Z")]]),
+      ),
+    );
   });
 
   test("count each message once, even if it is repeated, late, out of order, or beside a malformed one", async () => {

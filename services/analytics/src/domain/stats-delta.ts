@@ -109,7 +109,7 @@ export const deliveryDelta = (data: SettledData): StatsDelta => {
   const { activity, kind, labels, push_type } = data;
   // An activity counts once: its versions and its end are in the figures of its push type, kind and labels alone.
   const isVersion = activity !== undefined && activity.event !== "start";
-  const tags = kind || labels || push_type ? toTags({ kind, labels, push_type }) : undefined;
+  const tags = (kind ?? labels ?? push_type) === undefined ? undefined : toTags({ kind, labels, push_type });
   return {
     _id: `${batchId}/${"devices" in data ? "accepted" : "failed"}`,
     projectId,

@@ -202,6 +202,18 @@ test("the view of a platform excludes opens without a platform", () => {
   expect(view("web")).toMatchObject({ sent: 1, failed: 2, opened: 1, open_rate: 1, failures: { internal: 2 } });
 });
 
+test.each([
+  [{ kind: "news" }, ["kind/news"]],
+  [{ labels: { campaign: "spring" } }, ["label/campaign/spring"]],
+  [{ push_type: "voip" as const }, ["push_type/voip"]],
+  [{ labels: {} }, undefined],
+  [{}, undefined],
+])("a delivery with %j has the tags %j", (fields, tags) => {
+  const facts = { project_id: projectId, notification_id: notificationId, batch_id: "b", platform: "ios" as const };
+  const delta = deliveryDelta({ ...facts, ...fields, at: "2030-01-01T10:00:00Z", devices: [device()] });
+  expect(delta.increments[0]?.tags).toEqual(tags);
+});
+
 test("skipped devices count beside those that failed, by reason and platform", () => {
   const then = at("2030-01-01T00:00:00Z");
   const data = {

@@ -46,7 +46,8 @@ export const recordEvents = (
       const accepted: DataOf<typeof NotificationAcceptedV1>[] = [];
       const changed: DataOf<typeof NotificationChangedV1>[] = [];
       for (const [subject, own] of Map.groupBy(events, (event) => event.subject)) {
-        const { projectId = "", type = "" } = eventTypeOf(subject) ?? {};
+        const { projectId, type } = eventTypeOf(subject) ?? {};
+        if (projectId === undefined || type === undefined) continue;
         projectIds.add(projectId as ProjectId);
         if (!counted.has(type)) continue;
         const data = own.map((event) => event.data);

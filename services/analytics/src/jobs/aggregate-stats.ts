@@ -21,9 +21,9 @@ const nothing: Result = { documents: 0, more: false };
 
 type Stores = { readonly deltas: StatsDeltaStore; readonly rollups: RollupStore; readonly tagValues: TagValueStore };
 
-/** Most projects have no tags. */
+/** In place of the scopes of tags, which are not read for deltas without tags. */
 const noTags = (): never => {
-  throw new Error("deltas without tags have one");
+  throw new Error("the scope of a tag was asked for, and no delta has one");
 };
 
 /** Adds stored deltas to the rollups, each once, even if a process is killed at any point. Resolves when one run is complete. */
