@@ -232,6 +232,8 @@ test("the page's commands work with the nats command alone, and a removed consum
 
   const access = variables(await readFile(join(folder, "warehouse.env"), "utf8"));
   const { NATS_USER: user = "", NATS_PASSWORD: password = "" } = access;
+  // The page's commands pass it behind a flag.
+  expect(password).toMatch(/^[0-9a-f]{48}$/);
   const refusal = () => natsRefusal({ url: herald.local.nats.url, user, password }, "PUB push.cmd.v1.a 0\r\n");
   expect(await refusal()).toMatch(/^permissions violation/i);
   await consumer("remove", "warehouse");

@@ -69,7 +69,8 @@ const run = async (asked: ConsumerArguments): Promise<void> => {
     const outcome = found === undefined ? "created" : "updated";
     tell(`durable ${durable} of ${consumedStream}: ${outcome}, reads ${asked.filters.join(", ")}`);
     const user = consumerUser(durable, durable);
-    const password = randomBytes(24).toString("base64url");
+    // No character that a shell or a program reads as more than a part of it: one in 64 began with a dash.
+    const password = randomBytes(24).toString("hex");
     const block = renderConsumerAccount(user, await hash(password, bcryptCost));
     if (accounts === undefined) tell(`for the accounts of nats-server's configuration:\n\n${block}\n`);
     else await putAccount(accounts, durable, block);

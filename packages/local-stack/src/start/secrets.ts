@@ -27,7 +27,8 @@ export async function keepSecrets(dataDir: string): Promise<Secrets> {
 }
 
 function makeSecrets() {
-  const password = () => randomBytes(24).toString("base64url");
+  // People paste them behind a flag, where a dash at the beginning would be another flag.
+  const password = () => randomBytes(24).toString("hex");
   const keyRing = () => `local:${randomBytes(32).toString("base64")}`;
   return {
     adminToken: password(),
