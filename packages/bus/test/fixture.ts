@@ -98,6 +98,7 @@ export const expandOf = (projectId = newProject(), page = 0): ExpandV1 => ({
   notificationId: newNotificationId(new Date()),
   page,
   fromBucket: 0,
+  expansion: { n: 0 },
   targets: ["all"],
   lane: "broadcast",
   expiresAt: isoIn(dayMs),

@@ -53,7 +53,7 @@ describe("publish", () => {
     const data = sendOf();
     await publish(t.bus, SendV1, data, { id: data.notificationId });
     const { projectId, notificationId } = data;
-    const expanded = { projectId, notificationId, batches: 0, devices: 0, unmatched: [] };
+    const expanded = { projectId, notificationId, n: 0, batches: 0, devices: 0, unmatched: [] };
     expect(await publish(t.bus, ExpandedV1, expanded, { id: notificationId })).not.toHaveProperty("duplicate");
   });
 
@@ -126,7 +126,7 @@ describe("publish", () => {
 describe("publishInBatch", () => {
   const expanded = (projectId = newProject()) => ({
     contract: ExpandedV1,
-    data: { projectId, notificationId: newNotificationId(new Date()), batches: 1, devices: 1, unmatched: [] },
+    data: { projectId, notificationId: newNotificationId(new Date()), n: 0, batches: 1, devices: 1, unmatched: [] },
     id: crypto.randomUUID(),
   });
 

@@ -123,10 +123,11 @@ export const DrainBacklogV1 = defineMessage(
   z.object({ projectId: ProjectId }),
 );
 
-/** A wave has at most a page for each bucket, so its pages have numbers of their own, and its batches ids of their own. */
-export const pagesOfWave = bucketCount;
+/** An expansion has at most a page for each bucket, so its pages have numbers of their own, and its batches ids of their own. */
+export const pagesOfExpansion = bucketCount;
 
-const Wave = z.object({
+/** One of the expansions of a notification, which take place in turn. Most notifications have one. */
+const Expansion = z.object({
   n: count,
   /** Only devices of these time zones; `none`: devices without one. */
   zones: z.array(z.string()).optional(),
@@ -172,13 +173,13 @@ export const ExpandV1 = defineMessage(
     rules: AskedRules.optional(),
     lane: Lane,
     expiresAt: time,
-    /** One of several expansions in turn. Its pages count from `n` × {@link pagesOfWave}. */
-    wave: Wave.optional(),
+    /** Its pages count from `n` × {@link pagesOfExpansion}. */
+    expansion: Expansion,
   }),
 );
 export type ExpandV1 = DataOf<typeof ExpandV1>;
 
-/** All pages, or all pages of a wave, are partitioned: the numbers of root batches and of their devices. */
+/** All pages of an expansion are partitioned: the numbers of its root batches and of their devices. */
 export const ExpandedV1 = defineMessage(
   "ExpandedV1",
   "push.cmd.v1.dispatch.expanded.:projectId.:notificationId",
@@ -191,7 +192,8 @@ export const ExpandedV1 = defineMessage(
     unmatched: z.array(z.string()),
     /** The number of buckets per page, and the maximum number of batches per page. Absent: registry is older than the field. */
     pages: z.object({ buckets: z.number().int().min(1).max(bucketCount), batches: count }).optional(),
-    wave: Wave.pick({ n: true }).optional(),
+    /** The expansion. */
+    n: count,
   }),
 );
 export type ExpandedV1 = DataOf<typeof ExpandedV1>;

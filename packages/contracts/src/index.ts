@@ -11,7 +11,7 @@ export {
 export { contractOf, messages } from "./catalogue.ts";
 export {
   audienceOfContent, DrainBacklogV1, DueV1, ExpandedV1, ExpandV1, GroupedSend, ImportChunkV1, JoinActivityV1, PlaceInChunk,
-  pagesOfWave, readGroup, SendGroupV1, SendOneV1, SendV1, targetsOfSend, ttlMsOf,
+  pagesOfExpansion, readGroup, SendGroupV1, SendOneV1, SendV1, targetsOfSend, ttlMsOf,
 } from "./commands.ts";
 export {
   type Compare, type Condition, type ConditionField, clausesOf, holdsVersions, type Literal, type Order, parseCondition,

@@ -19,7 +19,7 @@ test("every message three times and out of order: the same final state, and each
 
   const slow = device("503");
   const partitioned = [[slow, ...devices(4)], devices(5), devices(1)];
-  const expanded = { projectId, notificationId, batches: 3, devices: 11, unmatched: [] };
+  const expanded = { projectId, notificationId, n: 0, batches: 3, devices: 11, unmatched: [] };
   const facts = { projectId, notificationId, lane: "broadcast", platform: "ios" } as const;
   const batches = partitioned.map((some, index) => ({
     ...facts,

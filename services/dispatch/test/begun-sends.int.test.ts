@@ -89,7 +89,14 @@ const beginSend = async (moving: (endLate: () => Promise<unknown>) => Promise<un
     ...shared,
     ledger: createLedger(db),
     dueMessages: { schedule: unused, publish: async ({ _id }: { _id: string }) => void due.push(_id) },
-    ...{ bus: unused, expand: unused, expansions: unused, log: unused, notifications: unused, pipeline: unused },
+    ...{
+      bus: unused,
+      expandQueued: unused,
+      expansionSteps: unused,
+      log: unused,
+      notifications: unused,
+      pipeline: unused,
+    },
   });
   const deps: BegunSendsDeps = {
     ...shared,

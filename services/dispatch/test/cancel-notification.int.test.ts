@@ -70,7 +70,7 @@ test("a scheduled one is final at once, and never begins", async () => {
   await publish(
     bus,
     ExpandedV1,
-    { projectId, notificationId: id, batches: 1, devices: 1, unmatched: [] },
+    { projectId, notificationId: id, n: 0, batches: 1, devices: 1, unmatched: [] },
     { id: `${id}/x` },
   );
   expect(await get(projectId, id)).toMatchObject({ status: "cancelled", counts: { devices: 0 } });

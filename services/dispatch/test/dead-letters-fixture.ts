@@ -42,6 +42,7 @@ export const secondPage = (projectId: ProjectId, notificationId: NotificationId)
   projectId,
   notificationId,
   page: 1,
+  expansion: { n: 0 },
   fromBucket: 9,
   toBucket: 10,
   targets: ["all"],
@@ -89,7 +90,7 @@ export const deadLetterActions = (dispatch: () => DispatchTest) => ({
 
   /** Publishes the end of an expansion, as registry does. */
   expanded: async (projectId: ProjectId, notificationId: NotificationId, batches: number, count: number) => {
-    const data = { projectId, notificationId, batches, devices: count, unmatched: [] };
+    const data = { projectId, notificationId, n: 0, batches, devices: count, unmatched: [] };
     await publish(dispatch().bus, ExpandedV1, data, { id: `${notificationId}/expanded` });
   },
 });

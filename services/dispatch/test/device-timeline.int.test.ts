@@ -15,6 +15,7 @@ import {
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { oneExpansion } from "../src/domain/expansions.ts";
 import { newDocument, notificationCollection } from "../src/stores/notification-document.ts";
 import { type DispatchTest, day, device, devices, nextNotificationId, startDispatchTest } from "./dispatch-fixture.ts";
 import { handleResolveSends, type RegistryFixture } from "./registry-fixture.ts";
@@ -83,7 +84,7 @@ const sendLarge = async (projectId: ProjectId, unsorted: readonly Recipient[]) =
       batches++;
     }
   }
-  const expanded = { batches, devices: some.length, unmatched: [], pages: { buckets, batches: 2 } };
+  const expanded = { n: 0, batches, devices: some.length, unmatched: [], pages: { buckets, batches: 2 } };
   await publish(dispatch.bus, ExpandedV1, { projectId, notificationId, ...expanded }, { id: `${notificationId}/end` });
   return notificationId;
 };
@@ -167,7 +168,7 @@ test("looks at a bounded number of large sends for a page, and goes on behind th
       const state = { ...facts, status: "sending", step: "delivering", nextAt: acceptedAt } as const;
       return {
         ...newDocument(state, { content: { title: "Other", targets: ["all"] } }, []),
-        large: true as const,
+        expansions: oneExpansion(acceptedAt),
         expanded: { batches: 3, devices: 3, unmatched: [], at: acceptedAt, ...pages },
       };
     });

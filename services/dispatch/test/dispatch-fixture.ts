@@ -286,7 +286,7 @@ const actions = ({ broker, bus, simulators, database, clock, now }: Parts) => {
         await eventually(() => publish(bus, DeliverBatchV1, data, { id: data.batchId }));
       }
       if (from + batches.length < of) return;
-      const expanded = { batches: of, devices: batches.flat().length, unmatched: [] };
+      const expanded = { n: 0, batches: of, devices: batches.flat().length, unmatched: [] };
       await publish(bus, ExpandedV1, { projectId, notificationId, ...expanded }, { id: `${notificationId}/expanded` });
     },
 

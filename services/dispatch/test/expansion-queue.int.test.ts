@@ -36,7 +36,7 @@ const end = (projectId: ProjectId, notificationId: NotificationId) =>
   publish(
     dispatch.bus,
     ExpandedV1,
-    { projectId, notificationId, batches: 0, devices: 0, unmatched: [] },
+    { projectId, notificationId, n: 0, batches: 0, devices: 0, unmatched: [] },
     { id: `${notificationId}/expanded` },
   );
 

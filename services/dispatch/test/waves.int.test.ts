@@ -8,11 +8,12 @@ import {
   type NotificationId,
   newDeviceId,
   type ProjectId,
-  pagesOfWave,
+  pagesOfExpansion,
   type Recipient,
 } from "@herald/contracts";
-import { eventually } from "@herald/testing";
+import { eventually, operateBroker } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { notificationCollection } from "../src/stores/notification-document.ts";
 import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
 
 const hour = 3_600_000;
@@ -68,7 +69,7 @@ const accepted = (id: NotificationId, count: number) =>
 /** The command to expand a wave. */
 const commandOf = (id: NotificationId, n: number) =>
   eventually(async () => {
-    const subject = ExpandV1.subject({ projectId, notificationId: id, page: n * pagesOfWave } as ExpandV1);
+    const subject = ExpandV1.subject({ projectId, notificationId: id, page: n * pagesOfExpansion } as ExpandV1);
     const found = await lastMessage(dispatch.bus, "PUSH_CMD", subject, ExpandV1);
     if (!found) throw new Error(`wave ${n} is not expanded`);
     return found.data;
@@ -78,7 +79,7 @@ const publishExpanded = (id: NotificationId, n: number, batches: number, count: 
   publish(
     dispatch.bus,
     ExpandedV1,
-    { projectId, notificationId: id, batches, devices: count, unmatched: [], wave: { n } },
+    { projectId, notificationId: id, batches, devices: count, unmatched: [], n },
     { id: `${id}/expanded/${n}${repeat}` },
   );
 
@@ -92,7 +93,7 @@ const partition = async (id: NotificationId, n: number, of: readonly Recipient[]
     lane: "broadcast",
     platform: "ios",
     expiresAt: command.expiresAt,
-    ...(command.wave?.skip !== undefined && { skip: command.wave.skip }),
+    ...(command.expansion.skip !== undefined && { skip: command.expansion.skip }),
     devices: [...of],
   };
   if (of.length > 0) await publish(dispatch.bus, DeliverBatchV1, batch, { id: batch.batchId });
@@ -109,7 +110,7 @@ test("each wave begins at its time, and the last one ends the notification", asy
   });
   dispatch.pass(hour);
   const first = await partition(id, 0, devices(2));
-  expect(first).toMatchObject({ page: 0, wave: { n: 0, zones: [tokyo] } });
+  expect(first).toMatchObject({ page: 0, expansion: { n: 0, zones: [tokyo] } });
   const { schedule = [] } = await dispatch.get(projectId, id);
   expect(Date.parse(first.expiresAt) - Date.parse(schedule[0]?.at ?? "")).toBe(2 * hour);
   await becomes(id, {
@@ -129,7 +130,7 @@ test("each wave begins at its time, and the last one ends the notification", asy
     [2, 0],
   ] as const) {
     const command = await partition(id, n, devices(count));
-    expect(command.page).toBe(n * pagesOfWave);
+    expect(command.page).toBe(n * pagesOfExpansion);
   }
   await becomes(id, {
     status: "sending",
@@ -197,8 +198,8 @@ test("a cancel between waves ends it with the devices that were addressed", asyn
 test("devices whose clocks have passed the time are skipped, or sent to now or tomorrow", async () => {
   zones = ["Asia/Tokyo", "none"];
   const skipped = await sendLocal(hour, { past: "skip" });
-  const { wave } = await partition(skipped, 0, [device()]);
-  expect(wave).toEqual({ n: 0, zones: ["Asia/Tokyo"], skip: "past-local-time" });
+  const { expansion } = await partition(skipped, 0, [device()]);
+  expect(expansion).toEqual({ n: 0, zones: ["Asia/Tokyo"], skip: "past-local-time" });
   dispatch.pass(hour);
   await partition(skipped, 1, [device()]);
   const final = await dispatch.final(projectId, skipped);
@@ -208,7 +209,7 @@ test("devices whose clocks have passed the time are skipped, or sent to now or t
   expect(reasons.sort()).toEqual(["past-local-time", "sent"]);
 
   const now = await sendLocal(hour, { past: "now" });
-  expect((await commandOf(now, 0)).wave).toEqual({ n: 0, zones: ["Asia/Tokyo"] });
+  expect((await commandOf(now, 0)).expansion).toEqual({ n: 0, zones: ["Asia/Tokyo"] });
 
   const tomorrow = await sendLocal(hour, { past: "tomorrow" });
   await eventually(async () =>
@@ -226,7 +227,7 @@ test("a zone that a device brings between two waves belongs to the next one", as
   await partition(id, 0, [device()]);
   zones = ["Asia/Tokyo", "none", "Europe/Berlin", "America/New_York"];
   dispatch.pass(9 * hour);
-  expect((await partition(id, 1, [])).wave).toEqual({ n: 1, zones: ["Europe/Berlin", "none"] });
+  expect((await partition(id, 1, [])).expansion).toEqual({ n: 1, zones: ["Europe/Berlin", "none"] });
   await eventually(async () =>
     expect((await scheduleOf(id)).waves[2]).toEqual(["America/New_York", "scheduled", undefined]),
   );
@@ -238,7 +239,8 @@ test("a wave that is three days late does not take place", async () => {
   await eventually(async () => expect((await scheduleOf(id)).waves).toHaveLength(2));
   dispatch.pass(hour);
   await partition(id, 0, [device()]);
-  await eventually(async () => expect((await scheduleOf(id)).status).toBe("sending"));
+  await accepted(id, 1);
+  await eventually(async () => expect((await scheduleOf(id)).waves[0]).toEqual(["Asia/Tokyo", "sent", 1]));
   dispatch.pass(3 * day + 1);
   expect(await dispatch.final(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 1 } });
 });
@@ -251,4 +253,31 @@ test("devices of a wave that expired count as expired", async () => {
   const late: Recipient = { ...device(), id: newDeviceId(new Date()) };
   await partition(id, 0, [late]);
   expect(await dispatch.final(projectId, id)).toMatchObject({ status: "expired", counts: { expired: 1 } });
+});
+
+test("when batches of several waves were lost, each wave is expanded again, in turn", async () => {
+  zones = ["Asia/Tokyo", "none"];
+  const id = await sendLocal(10 * hour);
+  await eventually(async () => expect((await scheduleOf(id)).waves).toHaveLength(2));
+  dispatch.pass(hour);
+  const [first, second] = [device(), device()];
+  // Registry has said what it found, and the broker has lost the batches.
+  await commandOf(id, 0);
+  await publishExpanded(id, 0, 1, 1, "/lost");
+  await eventually(async () => expect((await scheduleOf(id)).waves[0]).toEqual(["Asia/Tokyo", "sent", 1]));
+  dispatch.pass(9 * hour);
+  await commandOf(id, 1);
+  await publishExpanded(id, 1, 1, 1, "/lost");
+  await eventually(async () => expect((await scheduleOf(id)).waves[1]).toEqual(["none", "sent", 1]));
+  const hands = await operateBroker(dispatch.broker);
+  await hands.purge("PUSH_CMD");
+  await hands.close();
+  const notifications = notificationCollection(dispatch.database.client.db(dispatch.database.name));
+  await notifications.updateOne({ _id: id }, { $set: { nextAt: new Date(0) } });
+  await partition(id, 0, [first]);
+  await partition(id, 1, [second]);
+  expect(await dispatch.final(projectId, id)).toMatchObject({
+    counts: { devices: 2 },
+    schedule: [{ devices: 1 }, { devices: 1 }],
+  });
 });

@@ -34,6 +34,7 @@ const expand = async (projectId: ProjectId, targets: readonly string[]) => {
     projectId,
     notificationId: newNotificationId(new Date()),
     page: 0,
+    expansion: { n: 0 },
     fromBucket: 0,
     targets: [...targets],
     lane: laneOf(targets),

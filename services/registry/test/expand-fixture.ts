@@ -11,7 +11,7 @@ import {
   newNotificationId,
   type Platform,
   type ProjectId,
-  pagesOfWave,
+  pagesOfExpansion,
 } from "@herald/contracts";
 import { laneOf } from "@herald/rules";
 import { eventually } from "@herald/testing";
@@ -64,6 +64,7 @@ export const startExpandTest = async () => {
     projectId,
     notificationId: newNotificationId(new Date()),
     page: 0,
+    expansion: { n: 0 },
     fromBucket: 0,
     targets: [...targets],
     lane: laneOf(targets),
@@ -89,7 +90,7 @@ export const startExpandTest = async () => {
           const [, page, n] = batchId.split("/").map(Number);
           if (Number(n) >= (end.pages?.batches ?? 0)) throw new Error(`${batchId} is not among ${end.pages?.batches}`);
           for (const { id } of devices)
-            if (Math.floor(deviceBucket(id) / (end.pages?.buckets ?? 1)) !== (page ?? 0) % pagesOfWave)
+            if (Math.floor(deviceBucket(id) / (end.pages?.buckets ?? 1)) !== (page ?? 0) % pagesOfExpansion)
               throw new Error(`${id} is not in the page that its bucket says`);
         }
         return { end, batches: own, devices: own.flatMap(({ devices }) => devices.map(({ id }) => id)) };

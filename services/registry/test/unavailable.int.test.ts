@@ -56,6 +56,7 @@ describe("the database is unavailable", () => {
       projectId,
       notificationId,
       page: 0,
+      expansion: { n: 0 },
       fromBucket: 0,
       targets: ["news"],
       lane: "broadcast" as const,

@@ -4,7 +4,7 @@ import {
   type DeviceId,
   ListZones,
   type ProjectId,
-  pagesOfWave,
+  pagesOfExpansion,
 } from "@herald/contracts";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type ExpandTest, many, sorted, startExpandTest } from "./expand-fixture.ts";
@@ -47,14 +47,14 @@ describe("a wave of a large audience", () => {
     const found: string[] = [];
     for (const [n, of] of [["Asia/Tokyo"], ["Europe/Berlin", "none"]].entries()) {
       const { end, batches, devices } = await t.expand(targets, {
-        page: n * pagesOfWave,
-        wave: { n, zones: of },
+        page: n * pagesOfExpansion,
+        expansion: { n, zones: of },
       });
-      expect(end).toMatchObject({ wave: { n }, devices: devices.length });
+      expect(end).toMatchObject({ n, devices: devices.length });
       expect(batches[0]?.expiresAt).toBeDefined();
       const expected = ids.filter((_, at) => fits(at) && of.includes(zoneAt(at) ?? "none"));
       expect(sorted(devices)).toEqual(sorted(expected));
-      for (const { batchId } of batches) expect(Math.floor(Number(batchId.split("/")[1]) / pagesOfWave)).toBe(n);
+      for (const { batchId } of batches) expect(Math.floor(Number(batchId.split("/")[1]) / pagesOfExpansion)).toBe(n);
       found.push(...devices);
     }
     expect(sorted(found)).toEqual(sorted(ids.filter((_, at) => fits(at))));
@@ -66,8 +66,8 @@ describe("a wave of a large audience", () => {
     [true, "topic:rare", (at: number) => at % 3 === 0],
     [false, "topic:rare", (at: number) => at % 3 === 0],
   ])("has the same devices by either index (%s) of %s", async (byZone, target, fits) => {
-    const wave = { n: 3, zones: ["Asia/Tokyo"], byZone, skip: "past-local-time" };
-    const { batches, devices, end } = await t.expand([target], { page: 3 * pagesOfWave, wave });
+    const expansion = { n: 3, zones: ["Asia/Tokyo"], byZone, skip: "past-local-time" };
+    const { batches, devices, end } = await t.expand([target], { page: 3 * pagesOfExpansion, expansion });
     expect(sorted(devices)).toEqual(sorted(ids.filter((_, at) => fits(at) && zoneAt(at) === "Asia/Tokyo")));
     expect(batches.every(({ skip }) => skip === "past-local-time")).toBe(true);
     expect(end.unmatched).toEqual([]);
@@ -78,20 +78,20 @@ describe("a wave", () => {
   test("finds no device in its zones that a target matches, by either index", async () => {
     await t.seed([...zoned(50), { token: "other", platform: "ios", topics: ["elsewhere"] }]);
     for (const [n, byZone] of [true, false].entries()) {
-      const { devices, end } = await t.expand(["topic:elsewhere"], { wave: { n, zones: ["Asia/Tokyo"], byZone } });
+      const { devices, end } = await t.expand(["topic:elsewhere"], { expansion: { n, zones: ["Asia/Tokyo"], byZone } });
       expect({ devices, unmatched: end.unmatched }).toEqual({ devices: [], unmatched: ["topic:elsewhere"] });
     }
   });
 
   test("says which of several targets matched a device", async () => {
     await t.seed(zoned(50));
-    const { end } = await t.expand(["all", "topic:none"], { wave: { n: 0, zones: ["Asia/Tokyo"] } });
+    const { end } = await t.expand(["all", "topic:none"], { expansion: { n: 0, zones: ["Asia/Tokyo"] } });
     expect(end.unmatched).toEqual(["topic:none"]);
   });
 
   test("reaches single devices and tokens in its zones alone", async () => {
     const ids = await t.seed(zoned(10));
-    const { devices, end } = await t.expand([...ids.slice(0, 5), "token:t5"], { wave: { n: 0, zones: ["none"] } });
+    const { devices, end } = await t.expand([...ids.slice(0, 5), "token:t5"], { expansion: { n: 0, zones: ["none"] } });
     expect(sorted(devices)).toEqual(sorted([ids[2] ?? ""]));
     expect(end.unmatched).toHaveLength(5);
   });

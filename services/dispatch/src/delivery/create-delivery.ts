@@ -6,13 +6,13 @@ import { createBegunSends, createSendAsLarge } from "./begun-sends.ts";
 import { createDeliverGroup } from "./deliver-group.ts";
 import { createDeliverSends, createDeliverWithPlaces } from "./deliver-sends.ts";
 import { createExpand, createExpandQueued } from "./expand.ts";
+import { createExpansions } from "./expansions.ts";
 import { createDueMessages, createFinisher } from "./follow-up.ts";
 import { createNotificationCache } from "./notification-cache.ts";
 import { createPipeline, type PipelineDeps } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSends } from "./prepare.ts";
 import { createRecoverLostWork } from "./recover-lost-work.ts";
 import { createRuleEvaluator } from "./rule-evaluator.ts";
-import { createWaves } from "./waves.ts";
 
 /** Holds 10,000 notification contents of usual size, or more of the largest ones than are sent at a time. */
 const cachedBytes = 32 * 1_048_576;
@@ -29,12 +29,12 @@ export const createDelivery = (
   const evaluator = createRuleEvaluator(deps);
   const expand = createExpand(bus, evaluator, activities);
   const expandQueued = createExpandQueued({ ...deps, expand });
-  const waves = createWaves({ ...deps, finisher, dueMessages });
+  const expansionSteps = createExpansions({ ...deps, finisher, dueMessages });
   const checkWaiting = createCheckWaiting(bus);
   const resolve = createResolveSends(bus, deps.rules, evaluator);
   const sendAsLarge = createSendAsLarge(bus);
   const pipeline = createPipeline({ ...deps, activities, cache, finisher, dueMessages });
-  const { recover, release } = createRecoverLostWork({ ...deps, pipeline, expand, dueMessages });
+  const { recover, release } = createRecoverLostWork({ ...deps, pipeline, expansionSteps, expandQueued, dueMessages });
   const begun = createBegunSends({ ...deps, finisher, pipeline, checkWaiting, release, sendAsLarge });
   const deliverGroup = createDeliverGroup({ ...deps, begun, cache, evaluator, pipeline, resolve, sendAsLarge });
   const deliverWithPlaces = createDeliverWithPlaces(deps.gate, deliverGroup);
@@ -42,7 +42,7 @@ export const createDelivery = (
   const deliverSends = createDeliverSends({ ...deps, begun, deliverWithPlaces, backlog });
   return {
     ...{ activities, cache, finisher, dueMessages, expandQueued, checkWaiting, evaluator, pipeline },
-    ...{ begun, recover, backlog, deliverSends, waves },
+    ...{ begun, recover, backlog, deliverSends, expansionSteps },
   };
 };
 

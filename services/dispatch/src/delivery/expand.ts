@@ -1,23 +1,27 @@
 import { type Bus, groupedPublish } from "@herald/bus";
-import { audienceOfContent, ExpandV1, type NotificationId, type ProjectId, pagesOfWave } from "@herald/contracts";
+import { audienceOfContent, ExpandV1, type NotificationId, type ProjectId, pagesOfExpansion } from "@herald/contracts";
 import { createGroupCommit, type Logger, type PeriodicTask, runEvery } from "@herald/kit";
 import { laneOf } from "@herald/rules";
 import type { Deps } from "../deps.ts";
-import type { Waves } from "../domain/waves.ts";
+import { oneExpansion } from "../domain/expansions.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { ActivitySends } from "./activity-sends.ts";
 import type { RuleEvaluator } from "./rule-evaluator.ts";
 
-/** What is different in the command for a wave: its pages and its devices, whose time to live begins with it. */
-const expandOfWave = (n: number, { at, zones, skip }: Waves["list"][number], { ttlMs }: Waves["local"]) => ({
-  page: n * pagesOfWave,
-  expiresAt: new Date(at.getTime() + ttlMs).toISOString(),
-  wave: { n, zones: [...zones], ...(skip && { skip }) },
-});
+/** The expansion that is next, as registry needs it. The time to live of devices of some zones begins with it. */
+const nextOf = ({ expansions = oneExpansion(new Date()), expiresAt }: NotificationRecord) => {
+  const { n, list, local } = expansions;
+  const { at, zones, skip } = list[n] ?? {};
+  return {
+    page: n * pagesOfExpansion,
+    expiresAt: (at && local ? new Date(at.getTime() + local.ttlMs) : expiresAt).toISOString(),
+    expansion: { n, ...(zones && { zones: [...zones] }), ...(skip && { skip }) },
+  };
+};
 
 /**
- * Commands the expansion of a notification, or of its wave `n`, from its first page. Repeatable: registry partitions every page once.
- * `attempt` changes the message id, so that the stream does not drop an intended retry as a duplicate.
+ * Commands the next expansion of a notification, from its first page. Repeatable: registry partitions every page once. A retry that is
+ * intended has another message id, so that the stream does not drop it as a duplicate.
  */
 export const createExpand = (
   bus: Bus,
@@ -25,25 +29,23 @@ export const createExpand = (
   { endAtItsTime }: Pick<ActivitySends, "endAtItsTime">,
 ) => {
   const publish = groupedPublish(() => bus, ExpandV1);
-  return async (document: NotificationRecord, { attempt = "0", n = document.waves?.n ?? 0 } = {}): Promise<void> => {
-    const { _id, projectId, content, personal, expiresAt, waves } = document;
-    const wave = waves?.list[n];
+  return async (document: NotificationRecord): Promise<void> => {
+    const { _id, projectId, content, personal, expansions } = document;
+    const next = nextOf(document);
     if (content.activity) await endAtItsTime(document);
     await evaluator.loading();
     const data: ExpandV1 = {
       projectId,
       notificationId: _id,
-      page: 0,
       fromBucket: 0,
       ...audienceOfContent(content),
       ...(content.recipients && { recipients: content.recipients.kind }),
       ...(personal?.devicePaths && { devicePaths: personal.devicePaths }),
       ...evaluator.askedOf(projectId, content),
       lane: laneOf(content.targets),
-      expiresAt: expiresAt.toISOString(),
-      ...(waves && wave && expandOfWave(n, wave, waves.local)),
+      ...next,
     };
-    return publish(data, wave ? `${_id}/expand/${n}/${attempt}` : `${_id}/expand/${attempt}`);
+    return publish(data, `${_id}/expand/${next.expansion.n}/${expansions?.againAt?.getTime() ?? 0}`);
   };
 };
 
@@ -113,8 +115,7 @@ type ExpandQueuedDeps = Pick<Deps, "expansions" | "notifications" | "now"> & { r
 export const createExpandQueued = ({ expansions, notifications, expand, now }: ExpandQueuedDeps) => {
   const command = async (projectId: ProjectId, id: NotificationId): Promise<NotificationRecord | undefined> => {
     const document = await notifications.get(projectId, id);
-    if (!document || document.end || (document.waves ? document.step !== "accepted" : document.expanded))
-      return undefined;
+    if (document?.step !== "accepted") return undefined;
     await expand(document);
     return document;
   };
@@ -134,13 +135,14 @@ export const createExpandQueued = ({ expansions, notifications, expand, now }: E
     if (next.length === 0) return;
     // Commanded first: after a crash, it is commanded again, and registry produces the same batches for the repeat.
     const commanded = await Promise.all(known ? added.map(commandKnown) : next.map((id) => command(projectId, id)));
-    const inWaves = new Map(commanded.flatMap((one) => (one?.waves ? [[one._id, one.waves.n]] : [])));
-    await expansions.start(
-      projectId,
-      next.filter((id) => !inWaves.has(id)),
-      now(),
+    const byNumber = Map.groupBy(
+      commanded.flatMap((one) => one ?? []),
+      (one) => one.expansions?.n ?? 0,
     );
-    for (const [id, n] of inWaves) await expansions.startWave(projectId, id, n, now());
+    for (const [n, some] of byNumber) {
+      const ids = some.map(({ _id }) => _id);
+      await expansions.start(projectId, ids, n, now());
+    }
   };
 
   // One round at a time, so that no project is read before its last command is stored. Calls during a round share the next one.
@@ -148,10 +150,12 @@ export const createExpandQueued = ({ expansions, notifications, expand, now }: E
   return (projectId: ProjectId, added?: NotificationRecord): Promise<void> => expandBatched(projectId, added);
 };
 
+export type ExpandQueued = ReturnType<typeof createExpandQueued>;
+
 /** Continues the queues of all projects at intervals, because the messages that continue them may be lost. */
 export const sweepExpansions = ({
   expansions,
   expandQueued,
   log,
-}: Pick<Deps, "expansions" | "log"> & { readonly expandQueued: ReturnType<typeof createExpandQueued> }): PeriodicTask =>
+}: Pick<Deps, "expansions" | "log"> & { readonly expandQueued: ExpandQueued }): PeriodicTask =>
   sweepProjects("continue queued expansions", sweepEveryMs, expansions.projectAfter, (id) => expandQueued(id), log);

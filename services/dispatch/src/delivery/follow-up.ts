@@ -78,8 +78,8 @@ type FinisherDeps = Pick<Deps, "ledger" | "notifications" | "now" | "outbox" | "
 
 export const createFinisher = ({ notifications, recipients, ledger, outbox, now }: FinisherDeps) => {
   /** The final counts. Undefined while a device has no final state. */
-  const finalSums = async ({ projectId, _id, expanded, waves, step }: NotificationState) => {
-    if (!expanded || (waves && step !== "delivering")) return undefined;
+  const finalSums = async ({ projectId, _id, expanded, step }: NotificationState) => {
+    if (!expanded || step !== "delivering") return undefined;
     const { batches, lost } = expanded;
     if (lost) {
       if (now().getTime() - lost.getTime() < lostExpansionMs) return undefined;

@@ -25,7 +25,8 @@ import {
 } from "../stores/delivery-document.ts";
 import { eventsOfSend } from "../stores/events.ts";
 import type { Expanded, NotificationRecord, NotificationState } from "../stores/notification-document.ts";
-import type { Expand } from "./expand.ts";
+import type { ExpandQueued } from "./expand.ts";
+import type { ExpansionSteps } from "./expansions.ts";
 import type { DueMessages } from "./follow-up.ts";
 import type { Pipeline } from "./pipeline.ts";
 
@@ -81,15 +82,17 @@ const lostAfterMs = 45_000;
 
 type RecoverDeps = Pick<
   Deps,
-  "bus" | "deliveries" | "expansions" | "ledger" | "log" | "notifications" | "now" | "publish" | "sends"
+  "bus" | "deliveries" | "ledger" | "log" | "notifications" | "now" | "publish" | "sends"
 > & {
   readonly pipeline: Pipeline;
-  readonly expand: Expand;
+  readonly expansionSteps: Pick<ExpansionSteps, "again">;
+  readonly expandQueued: ExpandQueued;
   readonly dueMessages: DueMessages;
 };
 
 export const createRecoverLostWork = (deps: RecoverDeps) => {
-  const { bus, ledger, notifications, expansions, sends, deliveries, pipeline, expand, dueMessages, now, log } = deps;
+  const { bus, ledger, notifications, expansionSteps, sends, deliveries, pipeline, expandQueued, dueMessages } = deps;
+  const { now, log } = deps;
   const live = createLiveMessages(bus);
   const never = new AbortController().signal;
 
@@ -133,16 +136,12 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
   };
 
   const expandAgain = async (document: NotificationRecord): Promise<void> => {
+    if (!(await expansionSteps.again(document))) return;
     log.warn(
       { projectId: document.projectId, notificationId: document._id },
       "messages of a notification are gone: it is expanded again",
     );
-    const attempt = `again/${now().getTime()}`;
-    const { waves, step } = document;
-    // While a wave is being expanded, only that one is commanded. Later, batches of any may be missing.
-    const first = waves && step === "delivering" ? 0 : waves?.n;
-    for (let n = first; n !== undefined && n <= (waves?.n ?? 0); n++) await expand(document, { attempt, n });
-    if (!waves) await expand(document, { attempt });
+    await expandQueued(document.projectId);
   };
 
   /** Without its message, only this sweep publishes the first events of a small send. */
@@ -156,10 +155,7 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
     const { expanded } = document;
     // A small send is stored with all of its rows.
     if (expanded?.at === undefined || (await live.ofBatches(document, expanded.at))) return;
-    if (document.waves) {
-      // It stays in its step: registry's answers for waves that were expanded change nothing.
-      if (!(await live.ofExpansion(document.projectId, document._id))) await expandAgain(document);
-    } else if (await expansions.restart(document, now())) await expandAgain(document);
+    await expandAgain(document);
   };
 
   const recoverExpansion = async (projectId: ProjectId, id: NotificationId): Promise<void> => {

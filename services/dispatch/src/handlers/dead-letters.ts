@@ -20,14 +20,14 @@ import type { Deps } from "../deps.ts";
 import { claimOf, deadLetterClaim, rootOf } from "../stores/delivery-document.ts";
 
 type DeadLetterDeps = Pick<Deps, "deliveries" | "notifications" | "now" | "recipients"> &
-  Pick<DeliveryDeps, "begun" | "expandQueued" | "finisher" | "pipeline" | "waves">;
+  Pick<DeliveryDeps, "begun" | "expandQueued" | "expansionSteps" | "finisher" | "pipeline">;
 
 /**
  * Gives the devices of a dead-lettered message their final state: failed with `internal`.
  * A message that does not parse names no device, so it stays in the dead letters for an operator.
  */
 export const handleDeadLetters = (deps: DeadLetterDeps) => {
-  const { begun, notifications, recipients, deliveries, pipeline, finisher, expandQueued, waves, now } = deps;
+  const { begun, notifications, recipients, deliveries, pipeline, finisher, expandQueued, expansionSteps, now } = deps;
 
   /** Sends nothing, but expands the notification, so that every device it targets is counted. */
   const abandonAll = async (projectId: SendV1["projectId"], id: NotificationId) => {
@@ -57,10 +57,8 @@ export const handleDeadLetters = (deps: DeadLetterDeps) => {
       await expandQueued(projectId);
     }),
     on(ExpandedV1, async (data, message) => {
-      const { projectId, notificationId, wave, ...expanded } = data;
-      const at = message?.publishedAt ?? now();
-      if (wave) await waves.expanded(data, at);
-      else await notifications.expanded(projectId, notificationId, { ...expanded, at }, now());
+      const { projectId, notificationId } = data;
+      await expansionSteps.expanded(data, message?.publishedAt ?? now());
       await expandQueued(projectId);
       await finisher.check(projectId, notificationId);
     }),

@@ -88,7 +88,7 @@ export const deliverBatch = ({
 };
 
 type DueDeps = BatchDeps &
-  Pick<DeliveryDeps, "dueMessages" | "expandQueued" | "notifications" | "pool" | "waves"> & {
+  Pick<DeliveryDeps, "dueMessages" | "expandQueued" | "expansionSteps" | "pool"> & {
     gateOf: (lane: Lane, queue: Platform) => FairGate;
     /** Batches in memory, of all lanes and platforms. */
     concurrency: number;
@@ -96,11 +96,10 @@ type DueDeps = BatchDeps &
 
 /** Delivers a waiting batch, or starts a scheduled notification, when it is due. */
 export const deliverDue = (deps: DueDeps) => {
-  const { notifications, deliveries, pipeline, expandQueued, gateOf, waves, now } = deps;
+  const { deliveries, pipeline, expandQueued, expansionSteps, gateOf, now } = deps;
 
   const startScheduled = async (projectId: ProjectId, id: NotificationId) => {
-    const begun = await notifications.begin(projectId, id, now());
-    if (begun === "wave" ? await waves.begin(projectId, id) : begun) await expandQueued(projectId);
+    if (await expansionSteps.begin(projectId, id)) await expandQueued(projectId);
   };
 
   const deliverWaiting = async (projectId: ProjectId, id: string, claim: Claim, signal: AbortSignal) => {

@@ -24,15 +24,15 @@ export const startNotification = ({
   concurrency,
   ...deps
 }: Pick<Deps, "notifications" | "now" | "outbox" | "recipients"> &
-  Pick<DeliveryDeps, "cache" | "dueMessages" | "expandQueued" | "waves"> & {
+  Pick<DeliveryDeps, "cache" | "dueMessages" | "expandQueued" | "expansionSteps"> & {
     /** Limits how many notifications are started at a time, fairly by project. */
     gate: FairGate;
     /** Notifications in memory, which wait at the gate. High, so that many of one project do not delay those of others. */
     concurrency: number;
   }) => {
-  const { notifications, recipients, cache, expandQueued, dueMessages, outbox, waves, now } = deps;
+  const { notifications, recipients, cache, expandQueued, dueMessages, outbox, expansionSteps, now } = deps;
   const start = async (data: SendV1): Promise<void> => {
-    const inserted = await notifications.insert(data, now(), await waves.planOf(data));
+    const inserted = await notifications.insert(data, now(), await expansionSteps.planOf(data));
     // A scheduled one may be changed before it is sent.
     if (inserted && inserted.document.step !== "scheduled") cache.put(inserted.document);
     // If it exists already, its message was redelivered, or it was cancelled before this message and is final.
@@ -59,18 +59,17 @@ export const startNotification = ({
   });
 };
 
-type CompleteDeps = Pick<DeliveryDeps, "cache" | "expandQueued" | "finisher" | "notifications" | "now" | "waves">;
+type CompleteDeps = Pick<DeliveryDeps, "cache" | "expandQueued" | "expansionSteps" | "finisher">;
 
-/** Registry has partitioned every batch: from now on, the end of the notification can be detected. */
-export const completeExpansion = ({ notifications, cache, finisher, expandQueued, waves, now }: CompleteDeps) =>
+/** Registry has partitioned every batch: after the last expansion, the end of the notification can be detected. */
+export const completeExpansion = ({ cache, finisher, expandQueued, expansionSteps }: CompleteDeps) =>
   defineHandler({
     durable: "dispatch-complete-expansion", // renaming a durable replays its stream
     message: ExpandedV1,
     concurrency: 32, // short waits for the database
     async handle({ data, publishedAt: at }) {
-      const { projectId, notificationId, wave, ...expanded } = data;
-      if (wave) await waves.expanded(data, at);
-      else await notifications.expanded(projectId, notificationId, { ...expanded, at }, now());
+      const { projectId, notificationId } = data;
+      await expansionSteps.expanded(data, at);
       await expandQueued(projectId);
       // This process is sending batches. The handler that settles the last one checks for the end, and sees this update by then.
       if (!cache.sending(notificationId)) await finisher.check(projectId, notificationId);

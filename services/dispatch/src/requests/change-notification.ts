@@ -1,11 +1,5 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
-import {
-  ChangeNotificationRequest,
-  knownZone,
-  type NotificationContent,
-  type SendV1,
-  timeProblems,
-} from "@herald/contracts";
+import { ChangeNotificationRequest, knownZone, type NotificationContent, timeProblems } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
 import { scheduleOf, scheduleProblems } from "@herald/rules";
 import type { z } from "zod";
@@ -42,7 +36,7 @@ const requireWaiting = ({ _id, step, status, end, expanded }: NotificationState)
     throw new HeraldError("notification-started", `${_id} is being sent; cancel the rest and send another`);
 };
 
-type ChangeDeps = Pick<DeliveryDeps, "bus" | "dueMessages" | "notifications" | "now" | "outbox" | "waves"> & {
+type ChangeDeps = Pick<DeliveryDeps, "bus" | "dueMessages" | "notifications" | "expansionSteps" | "now" | "outbox"> & {
   readonly find: FindNotification;
   readonly sumsOf: RecentSums;
 };
@@ -52,7 +46,7 @@ export const handleChangeRequests = ({
   bus,
   find,
   notifications,
-  waves,
+  expansionSteps,
   dueMessages,
   outbox,
   now,
@@ -66,20 +60,22 @@ export const handleChangeRequests = ({
         if (send.sendAt === undefined)
           throw new HeraldError("notification-started", `${notificationId} is being sent; cancel it and send another`);
         // Its message then finds it in the database, where it is changed.
-        await notifications.insert(send, at, await waves.planOf(send));
+        await notifications.insert(send, at, await expansionSteps.planOf(send));
         continue;
       }
       const { document } = found;
       requireWaiting(document);
       const content = changed(document.content, change);
       const { sendAt, expiresAt, local } = timeAfter(content, at, zone);
-      const send: Pick<SendV1, "projectId" | "content" | "local"> = { projectId, content, ...(local && { local }) };
-      const after = {
+      const send = {
+        projectId,
         content,
-        sendAt: sendAt === undefined ? at : new Date(sendAt),
-        expiresAt: new Date(expiresAt),
-        waves: await waves.planOf(send),
+        acceptedAt: at.toISOString(),
+        ...(sendAt && { sendAt }),
+        ...(local && { local }),
       };
+      const expansions = await expansionSteps.planOf(send);
+      const after = { content, expiresAt: new Date(expiresAt), expansions };
       const written = await notifications.reschedule(document, after, at);
       // It began, ended or was changed since it was read.
       if (!written) continue;

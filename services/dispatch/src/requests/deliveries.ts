@@ -56,8 +56,8 @@ export const handleDeliveryRequests = (deps: DeliveryRequestDeps): RequestListen
 };
 
 /** Whether every device that it is for is in a row. */
-const isExpanded = ({ expanded, end, waves, step }: NotificationState): boolean =>
-  end !== undefined || (expanded !== undefined && (waves === undefined || step === "delivering"));
+const isExpanded = ({ expanded, end, step }: NotificationState): boolean =>
+  end !== undefined || (expanded !== undefined && (step === "delivering" || step === "sending"));
 
 type Row = BatchFacts & Pick<DeliveryDocument, "state">;
 

@@ -20,13 +20,17 @@ import { encodeAfter } from "@herald/mongo";
 import { exportPage } from "@herald/service";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import { stateMaxAgeMs } from "../delivery/notification-cache.ts";
+import { shownWaves } from "../domain/expansions.ts";
 import { emptyTally, shownCounts } from "../domain/notification-counts.ts";
-import { shownWaves } from "../domain/waves.ts";
 import type { Sweeps } from "../jobs/sweeps.ts";
 import type { Ledger, Sums } from "../stores/ledger.ts";
-import { type NotificationState, newFacts, type ShownNotification } from "../stores/notification-document.ts";
-import { firstStep } from "../stores/notification-steps.ts";
-import { toLastWave } from "../stores/wave-steps.ts";
+import {
+  expansionOf,
+  type NotificationState,
+  newFacts,
+  type ShownNotification,
+} from "../stores/notification-document.ts";
+import { firstStep, toLastExpansion } from "../stores/notification-steps.ts";
 
 const dayMs = 86_400_000;
 
@@ -89,7 +93,7 @@ export const notificationView = (document: ShownNotification, sums?: Sums): Noti
     counts: shownCounts(tally, end ? undefined : expanded?.devices),
     failures: { ...failures },
     skips: { ...tally.skips },
-    ...(document.waves && { schedule: shownWaves(document) }),
+    ...(document.expansions?.local && { schedule: shownWaves(document) }),
     ...(end && { completed_at: end.at.toISOString() }),
   };
 };
@@ -155,10 +159,11 @@ export const handleNotificationRequests = (deps: NotificationRequestDeps): Reque
           "notification-final",
           `the notification is ${document.status}: nothing is left to cancel`,
         );
-      const { waves, step } = document;
-      if (waves && waves.n > 0 && step === "scheduled") {
-        // The other waves do not take place, and the devices addressed so far are counted.
-        if (!(await notifications.advanceWave(projectId, notificationId, toLastWave({ waves }, now(), true)))) continue;
+      const { expansions, step } = document;
+      if (expansions && expansions.n > 0 && step === "scheduled") {
+        // The others do not take place, and the devices addressed so far are counted.
+        const last = toLastExpansion({ expansions }, now(), true);
+        if (!(await notifications.advance(projectId, notificationId, last))) continue;
         await finisher.check(projectId, notificationId);
         return true;
       }
@@ -212,4 +217,4 @@ export const handleNotificationRequests = (deps: NotificationRequestDeps): Reque
 
 /** An accepted notification that is not in the database yet. */
 export const unstoredView = (send: SendV1, now: Date): Notification =>
-  notificationView({ ...newFacts(send), ...firstStep(send, now), content: send.content });
+  notificationView({ ...newFacts(send), ...firstStep(expansionOf(send), now), content: send.content });

@@ -46,7 +46,7 @@ export const createDeviceTimeline = (db: Db) => {
     const sources = await Promise.all([
       newest({ ...filter, recipient: id }, recipient, perPage + 1),
       newest({ ...filter, recipients: id }, recipients, perPage + 1),
-      newest({ ...filter, large: { $exists: true } }, large, maxLarge),
+      newest({ ...filter, expansions: { $exists: true } }, large, maxLarge),
     ]);
     // A source that reached its limit may lack notifications older than its last one.
     const ends = sources.flatMap(({ found, isCut }) => (isCut ? (found.at(-1)?._id ?? []) : []));

@@ -1,9 +1,8 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
 import { findSome, guardStore, projectAfter } from "@herald/mongo";
 import type { Db } from "mongodb";
-import { type NotificationState, notificationCollection, notificationHints } from "./notification-document.ts";
-import { toExpanding, toExpandingAgain } from "./notification-steps.ts";
-import { toWaveExpanding } from "./wave-steps.ts";
+import { notificationCollection, notificationHints } from "./notification-document.ts";
+import { toExpanding } from "./notification-steps.ts";
 
 /** Which notifications of each project are being expanded, and which wait for their turn. */
 export const createExpansionStore = (db: Db) => {
@@ -22,25 +21,13 @@ export const createExpansionStore = (db: Db) => {
       return waiting.map(({ _id }) => _id);
     },
 
-    /** Records that expansions were commanded. From then on, the sweep checks these notifications. */
-    start: async (projectId: ProjectId, ids: readonly NotificationId[], now: Date): Promise<void> => {
+    /** Records that expansions with the number `n` were commanded. From then on, the sweep checks these notifications. */
+    start: async (projectId: ProjectId, ids: readonly NotificationId[], n: number, now: Date): Promise<void> => {
       let left = ids.length;
-      for (const { filter, update } of toExpanding(now)) {
+      for (const { filter, update } of toExpanding(n, now)) {
         if (left <= 0) return;
         left -= (await notifications.updateMany({ ...filter, _id: { $in: [...ids] }, projectId }, update)).matchedCount;
       }
-    },
-
-    /** The same for wave `n` of a notification. */
-    startWave: async (projectId: ProjectId, _id: NotificationId, n: number, now: Date): Promise<void> => {
-      const { filter, update } = toWaveExpanding(n, now);
-      await notifications.updateOne({ ...filter, _id, projectId }, update);
-    },
-
-    /** Restarts the expansion of an expanded notification, with the same batch ids. False when it has changed since it was read. */
-    restart: async ({ _id, projectId, expanded }: NotificationState, now: Date): Promise<boolean> => {
-      const { filter, update } = toExpandingAgain(expanded, now);
-      return (await notifications.updateOne({ ...filter, _id, projectId }, update)).modifiedCount === 1;
     },
 
     /** The first project with a notification that waits to be expanded whose id is greater than `projectId`. */

@@ -28,8 +28,8 @@ import {
 } from "@herald/mongo";
 import { kindTag, labelFilterTag, personKeysOf, pushTypeTag, toTags, userKeysOf } from "@herald/rules";
 import type { Collection, Db, Filter } from "mongodb";
+import { type Expansions, oneExpansion } from "../domain/expansions.ts";
 import type { Failures, FinalStatus, Tally } from "../domain/notification-counts.ts";
-import type { Waves } from "../domain/waves.ts";
 import type { Claim, EmbeddedRow } from "./delivery-document.ts";
 
 /** Why a notification sends nothing more. A cancel replaces the loss of its message, because either way nothing is sent. */
@@ -76,8 +76,8 @@ type Facts = {
   own?: true;
   /** How many chunks of its list are expanded. */
   pagesExpanded?: number;
-  /** It is sent in waves; absent: by one expansion. */
-  waves?: Waves;
+  /** How registry expands it; absent: it is a small send. */
+  expansions?: Expansions;
   /** When its time was changed last. */
   changedAt?: Date;
   /** As clients see it. `cancelled` from the cancel on, although pushes in flight still have to be counted. */
@@ -91,7 +91,7 @@ type Facts = {
  * step has ended.
  */
 type Step =
-  /** For its `send_at`, or for its next wave. */
+  /** For the time of its next expansion. */
   | { step: "scheduled"; nextAt: Date; end?: undefined }
   /** For one of its project's places to be expanded. */
   | { step: "accepted"; nextAt?: undefined; end?: undefined }
@@ -138,8 +138,6 @@ export type NotificationDocument = Facts & {
   recipient?: DeviceId;
   /** The devices of a small send to several. */
   recipients?: DeviceId[];
-  /** Registry expands it. */
-  large?: true;
   /** It is not completed. */
   byStatus?: true;
   outbox?: OutboxEvent[];
@@ -155,8 +153,7 @@ export const toRecord = ({
   named: ____,
   recipient: _____,
   recipients: ______,
-  large: _______,
-  byStatus: ________,
+  byStatus: _______,
   content,
   personal,
   ...state
@@ -177,26 +174,26 @@ export const toShown = (document: Omit<NotificationDocument, keyof typeof shownO
 export const toState = (document: Omit<NotificationDocument, "content">): NotificationState =>
   document as NotificationState;
 
-/** The facts of a send, without its status and step. `waves`: those that it is sent in. */
-export const newFacts = (
-  { notificationId, projectId, content, ...send }: SendV1,
-  waves?: Waves,
-): Omit<Facts, "status"> => {
+/** The facts of a send, without its status and step. */
+export const newFacts = ({ notificationId, projectId, content, ...send }: SendV1): Omit<Facts, "status"> => {
   const { kind, labels, push_type: type, activity } = content;
   const tags = (kind ?? labels ?? type ?? activity) === undefined ? undefined : toTags(content);
   return {
     _id: notificationId,
     projectId,
     acceptedAt: new Date(send.acceptedAt),
-    ...(send.sendAt !== undefined && { sendAt: waves?.list[0]?.at ?? new Date(send.sendAt) }),
+    ...(send.sendAt !== undefined && { sendAt: new Date(send.sendAt) }),
     expiresAt: new Date(send.expiresAt),
-    ...(waves && { waves }),
     ...(tags && { tags }),
     ...(content.activity?.event === "join" && { own: true as const }),
     ...(content.recipients && { listed: true as const }),
     ...(content.recipients?.upload && { upload: true as const }),
   };
 };
+
+/** The only expansion of a send whose devices all get it at the same time. */
+export const expansionOf = ({ sendAt, acceptedAt }: Pick<SendV1, "sendAt" | "acceptedAt">): Expansions =>
+  oneExpansion(new Date(sendAt ?? acceptedAt));
 
 /** The only recipient of a list. */
 const soleRecipient = (send: Pick<SendV1, "content" | "recipients">): string[] =>
@@ -241,7 +238,7 @@ const indexes = {
   /** Device timelines find small sends by recipient, and large sends through their batches. */
   recipient: { fields: { projectId: 1, recipient: 1, _id: 1 }, purpose: "timeline", partial: having("recipient") },
   recipients: { fields: { projectId: 1, recipients: 1, _id: 1 }, purpose: "timeline", partial: having("recipients") },
-  large: { fields: { projectId: 1, _id: 1 }, purpose: "large", partial: having("large") },
+  large: { fields: { projectId: 1, _id: 1 }, purpose: "large", partial: having("expansions") },
   /** What lists leave out: counted apart, because of other notifications a count reads only the index. */
   own: { fields: { projectId: 1, _id: 1 }, purpose: "own", partial: having("own") },
 } as const satisfies Record<string, IndexSpec>;

@@ -1,7 +1,7 @@
 import type { NotificationContent } from "@herald/contracts";
 import type { Filter, UpdateFilter } from "mongodb";
+import type { Expansions } from "../domain/expansions.ts";
 import { emptyTally, type Failures, finalStatus, type Tally } from "../domain/notification-counts.ts";
-import type { Waves } from "../domain/waves.ts";
 import type { Claim } from "./delivery-document.ts";
 import type { End, Expanded, Holder, NotificationDocument, NotificationState, Stop } from "./notification-document.ts";
 
@@ -22,13 +22,11 @@ export const checkAfter = (now: Date): Date => new Date(now.getTime() + checkEve
 const absent = { $exists: false } as const;
 const some = { $exists: true } as const;
 
-/** The step of a new notification: `scheduled` until its `send_at`, or `accepted`. */
-export const firstStep = ({ sendAt }: { readonly sendAt?: string | Date | undefined }, now: Date) => {
-  const at = sendAt === undefined ? undefined : new Date(sendAt);
-  return at && at > now
-    ? ({ step: "scheduled", status: "scheduled", nextAt: at } as const)
+/** The step of a new notification: `scheduled` until its first expansion, or `accepted`. */
+export const firstStep = ({ list: [first] }: Expansions, now: Date) =>
+  first && first.at > now
+    ? ({ step: "scheduled", status: "scheduled", nextAt: first.at } as const)
     : ({ step: "accepted", status: "accepted" } as const);
-};
 
 /** The step of a new small send, which the process that handles its message pushes now. Without devices it has ended. */
 export const firstStepOfSmall = (batches: number, claim: Claim, now: Date) => {
@@ -49,31 +47,39 @@ export const cancelledAtOnce = (now: Date) => {
   return { stop, ...ended(stop, { at: now, tally: emptyTally, failures: {} }) };
 };
 
-/** `scheduled` → `accepted`, when its `send_at` has passed. */
-export const toAccepted = (now: Date): Transition => ({
-  filter: { step: "scheduled", sendAt: { $lte: now }, waves: absent },
-  update: { $set: { step: "accepted", status: "accepted" }, $unset: { nextAt: "" } },
+/** A notification that registry expands. The number of its expansion is in each filter: a late message of an earlier one changes nothing. */
+type Expanding = Pick<NotificationState, "changedAt"> & { readonly expansions: Expansions };
+
+/**
+ * `scheduled` → `accepted`: the next expansion begins. Of several callers one makes it, and none after a change of the notification's time.
+ * `list`: the expansions as they are planned now.
+ */
+export const toAccepted = ({ expansions: { n }, changedAt }: Expanding, list: Expansions["list"]): Transition => ({
+  filter: { step: "scheduled", "expansions.n": n, changedAt: changedAt ?? absent },
+  update: {
+    $set: { step: "accepted", "expansions.list": list, ...(n === 0 && { status: "accepted" }) },
+    $unset: { nextAt: "" },
+  },
 });
 
 /** What decides when a notification is sent. */
 export type Timing = {
   readonly content: NotificationContent;
-  readonly sendAt: Date;
   readonly expiresAt: Date;
-  readonly waves: Waves | undefined;
+  readonly expansions: Expansions;
 };
 
 /** `scheduled` → `scheduled` at another time, unless it has begun or was changed since it was read. */
 export const toRescheduled = (
   { changedAt }: Pick<NotificationState, "changedAt">,
-  { content, expiresAt, waves, ...given }: Timing,
+  { content, expiresAt, expansions }: Timing,
   now: Date,
 ) => {
-  const sendAt = waves?.list[0]?.at ?? given.sendAt;
-  const set = { content: JSON.stringify(content), sendAt, expiresAt, nextAt: sendAt, changedAt: now };
+  const sendAt = expansions.list[0]?.at ?? now;
+  const set = { content: JSON.stringify(content), sendAt, expiresAt, expansions, nextAt: sendAt, changedAt: now };
   const transition: Transition = {
     filter: { step: "scheduled", expanded: absent, changedAt: changedAt ?? absent },
-    update: { $set: { ...set, ...(waves && { waves }) }, ...(!waves && { $unset: { waves: "" } }) },
+    update: { $set: set },
   };
   return { nextAt: sendAt, transition };
 };
@@ -88,19 +94,53 @@ const shownAsSending = (filter: Filter<NotificationDocument>, update: UpdateFilt
     { filter: { ...filter, status: "cancelled" }, update },
   ] as [Transition, Transition];
 
-/** `accepted` → `expanding`, after its expansion was commanded. */
-export const toExpanding = (now: Date) =>
-  shownAsSending({ step: "accepted" }, { $set: { step: "expanding", nextAt: checkAfter(now) } });
+/** `accepted` → `expanding`, after expansion `n` was commanded. */
+export const toExpanding = (n: number, now: Date) =>
+  shownAsSending({ step: "accepted", "expansions.n": n }, { $set: { step: "expanding", nextAt: checkAfter(now) } });
 
-/** To `delivering`: registry has partitioned all devices, or those that a lost expansion had left out. */
-export const toDelivering = (expanded: Expanded, now: Date) =>
-  shownAsSending(
-    {
-      step: { $in: ["accepted", "expanding", "delivering"] },
-      $or: [{ expanded: absent }, { "expanded.lost": some }],
+type Done = { readonly list: Expansions["list"]; readonly expanded: Expanded };
+
+/**
+ * Registry has partitioned all devices of the expansion, or those that a lost one had left out: to `scheduled` for the next one, or to
+ * `delivering` after the last one, a stop or a loss. `next`: the next one.
+ */
+export const toExpanded = (known: NotificationState & Expanding, { list, expanded }: Done, now: Date) => {
+  const { step, stop } = known;
+  const { n } = known.expansions;
+  const isLost = step === "delivering";
+  const next = stop || isLost ? undefined : list[n + 1];
+  const transition: Transition = {
+    filter: {
+      "expansions.n": n,
+      "stop.kind": stop?.kind ?? absent,
+      ...(isLost ? { step, "expanded.lost": some } : { step: { $in: ["accepted", "expanding"] } }),
     },
-    { $set: { step: "delivering", expanded, nextAt: checkAfter(now) } },
-  );
+    update: {
+      $set: {
+        "expansions.list": list,
+        expanded,
+        ...(next
+          ? { step: "scheduled", "expansions.n": n + 1, nextAt: next.at }
+          : { step: "delivering", nextAt: checkAfter(now) }),
+        ...(stop?.kind !== "cancelled" && { status: "sending" }),
+      },
+    },
+  };
+  return { next, transition };
+};
+
+/** `scheduled` → `delivering`: the other expansions do not take place. `cancelled`: because of a cancel. */
+export const toLastExpansion = ({ expansions: { n, list } }: Expanding, now: Date, cancelled: boolean): Transition => ({
+  filter: { step: "scheduled", "expansions.n": n },
+  update: {
+    $set: {
+      step: "delivering",
+      "expansions.list": list.slice(0, n),
+      nextAt: checkAfter(now),
+      ...(cancelled && { status: "cancelled" as const, stop: { kind: "cancelled" as const, at: now } }),
+    },
+  },
+});
 
 /** To `delivering`, because its expansion was dead-lettered. */
 export const toDeliveringPart = (now: Date) =>
@@ -115,10 +155,19 @@ export const toDeliveringPart = (now: Date) =>
     },
   );
 
-/** `delivering` → `expanding`, because batches were lost. Only the expansion that the caller knows is repeated. */
-export const toExpandingAgain = (known: Expanded | undefined, now: Date): Transition => ({
-  filter: { step: "delivering", expanded: some, "expanded.at": known?.at ?? absent },
-  update: { $set: { step: "expanding", nextAt: checkAfter(now) }, $unset: { expanded: "" } },
+/**
+ * `expanding` → `accepted`, because the messages of its expansion were lost, or `delivering` → `accepted`, because batches of any were: each
+ * takes a place again, from the first one. Only what the caller knows is repeated.
+ */
+export const toAcceptedAgain = (
+  { step, expanded, expansions }: NotificationState & Expanding,
+  now: Date,
+): Transition => ({
+  filter: { step, "expansions.n": expansions.n, "expanded.at": expanded?.at ?? absent },
+  update: {
+    $set: { step: "accepted", "expansions.againAt": now, ...(step === "delivering" && { "expansions.n": 0 }) },
+    $unset: { nextAt: "" },
+  },
 });
 
 /** `sending` → `delivering`, after its rows moved to `deliveries`. */
@@ -162,8 +211,8 @@ export const toEnd = (known: NotificationState, { tally, failures, now }: Counte
     filter: {
       step: known.step ?? absent,
       "stop.kind": known.stop?.kind ?? absent,
-      // In the same step it may have come to its next wave.
-      ...(known.waves && { "waves.n": known.waves.n }),
+      // In the same step it may have come to its next expansion.
+      ...(known.expansions && { "expansions.n": known.expansions.n }),
     },
     update: { $set: { ...state, ...(stop && { stop }) }, $unset: { step: "", nextAt: "", ...unlisted(state) } },
   };

@@ -16,11 +16,11 @@ import {
 } from "@herald/mongo";
 import { personKeysOf } from "@herald/rules";
 import type { Db } from "mongodb";
+import { oneExpansion } from "../domain/expansions.ts";
 import { emptyTally } from "../domain/notification-counts.ts";
-import type { Waves } from "../domain/waves.ts";
 import { eventsOfSend, notificationChanged, notificationEnded } from "./events.ts";
 import {
-  type Expanded,
+  expansionOf,
   listNotifications,
   type NotificationDocument,
   type NotificationRecord,
@@ -48,8 +48,6 @@ import {
   firstStep,
   type Timing,
   type Transition,
-  toAccepted,
-  toDelivering,
   toDeliveringPart,
   toEnd,
   toRescheduled,
@@ -130,7 +128,6 @@ export const createNotificationStore = (db: Db) => {
     const outbox = eventsOfSend(document);
     const inserted = await insertOne({
       ...newDocument(state, send, content.targets),
-      ...(state.step && { large: true as const }),
       outbox,
     });
     return inserted ? { document, outbox } : undefined;
@@ -149,30 +146,26 @@ export const createNotificationStore = (db: Db) => {
     },
 
     /** Inserts a notification, which waits to be expanded. Undefined when it already exists. */
-    insert: (send: SendV1, now: Date, waves?: Waves): Promise<Inserted | undefined> => {
-      const facts = newFacts(send, waves);
-      return insert({ ...facts, ...firstStep(facts, now) }, send);
+    insert: (send: SendV1, now: Date, expansions = expansionOf(send)): Promise<Inserted | undefined> => {
+      const facts = newFacts(send);
+      const sendAt = facts.sendAt && (expansions.list[0]?.at ?? facts.sendAt);
+      return insert({ ...facts, ...(sendAt && { sendAt }), expansions, ...firstStep(expansions, now) }, send);
     },
 
     /** Inserts a notification that can never succeed, so that its devices are counted as failed. */
     insertAbandoned: (send: SendV1, now: Date): Promise<Inserted | undefined> =>
-      insert({ ...newFacts(send), ...firstStep({}, now), stop: { kind: "abandoned", at: now } }, send),
+      insert(
+        {
+          ...newFacts(send),
+          ...{ step: "accepted", status: "accepted", expansions: oneExpansion(now) },
+          stop: { kind: "abandoned", at: now },
+        },
+        send,
+      ),
 
     /** Inserts a cancelled notification without devices before its send is handled. The send then finds it and does nothing. */
     insertCancelled: (send: SendV1, now: Date): Promise<Inserted | undefined> =>
       insert({ ...newFacts(send), ...cancelledAtOnce(now) }, send),
-
-    /**
-     * Accepts a notification whose `send_at` has passed. False when it still waits, has ended or does not exist; "wave" when it waits for
-     * a wave.
-     */
-    begin: async (projectId: ProjectId, id: NotificationId, now: Date): Promise<boolean | "wave"> => {
-      if (await advance(projectId, id, toAccepted(now))) return true;
-      // After a crash behind the update above, the message is redelivered, and the expansion must still be commanded.
-      const known = await getState(projectId, id);
-      if (known?.waves && known.step === "scheduled") return "wave";
-      return known?.step === "accepted" || known?.step === "expanding";
-    },
 
     /** Changes when a notification is sent that waits for its time. Undefined when it has begun, or changed since it was read. */
     reschedule: async (known: NotificationState, timing: Timing, now: Date): Promise<{ nextAt: Date } | undefined> => {
@@ -183,14 +176,9 @@ export const createNotificationStore = (db: Db) => {
       return (await advance(projectId, _id, { filter: transition.filter, update })) ? { nextAt } : undefined;
     },
 
-    /** Makes a transition of `wave-steps.ts`. False when it does not apply. */
-    advanceWave: (projectId: ProjectId, id: NotificationId, transition: Transition): Promise<boolean> =>
+    /** Makes a transition of `notification-steps.ts`. False when it does not apply. */
+    advance: (projectId: ProjectId, id: NotificationId, transition: Transition): Promise<boolean> =>
       advance(projectId, id, transition),
-
-    /** Writes the result of registry's partitioning, once. */
-    expanded: async (projectId: ProjectId, id: NotificationId, expanded: Expanded, now: Date): Promise<void> => {
-      await advance(projectId, id, ...toDelivering(expanded, now));
-    },
 
     /** Records that an expansion was dead-lettered: registry partitions no page after the dead one. */
     expansionLost: async (projectId: ProjectId, id: NotificationId, now: Date): Promise<void> => {

@@ -3,7 +3,7 @@ import {
   bucketCount,
   type DeviceId,
   otherProvider,
-  pagesOfWave,
+  pagesOfExpansion,
   type Recipient,
   type Served,
   servingProvider,
@@ -40,8 +40,8 @@ export const nextPage = ({ from, to }: BucketRange): BucketRange | undefined => 
 
 /** How many buckets each page has, derived from any page; undefined: no page with this number has them. The last page may have fewer. */
 export const pageBuckets = (page: number, { from, to }: BucketRange): number | undefined => {
-  const inWave = page % pagesOfWave;
-  const buckets = inWave === 0 ? to - from + 1 : from / inWave;
+  const inExpansion = page % pagesOfExpansion;
+  const buckets = inExpansion === 0 ? to - from + 1 : from / inExpansion;
   return Number.isInteger(buckets) && buckets > 0 ? buckets : undefined;
 };
 

@@ -1,4 +1,11 @@
-import { batchLimits, bucketCount, type DeviceId, newDeviceId, type Platform, pagesOfWave } from "@herald/contracts";
+import {
+  batchLimits,
+  bucketCount,
+  type DeviceId,
+  newDeviceId,
+  type Platform,
+  pagesOfExpansion,
+} from "@herald/contracts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -52,7 +59,7 @@ test("the width of the pages follows from any page, and from none that does not 
   const pages = pagesFrom({ from: 0, to: 99 });
   for (const [at, range] of pages.slice(0, -1).entries()) {
     expect(pageBuckets(at, range)).toBe(100);
-    expect(pageBuckets(3 * pagesOfWave + at, range)).toBe(100);
+    expect(pageBuckets(3 * pagesOfExpansion + at, range)).toBe(100);
   }
   for (const [page, from] of [
     [1_142_632_896, 3_072],

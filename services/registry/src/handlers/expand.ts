@@ -1,5 +1,5 @@
 import { defineHandler, type MessageDelivery, preparePublish, publish } from "@herald/bus";
-import { DeliverBatchV1, deliveryLine, deliveryQueue, ExpandedV1, ExpandV1, pagesOfWave } from "@herald/contracts";
+import { DeliverBatchV1, deliveryLine, deliveryQueue, ExpandedV1, ExpandV1, pagesOfExpansion } from "@herald/contracts";
 import { createYieldIfDue, HeraldError, hasCode } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import {
@@ -11,7 +11,7 @@ import {
   repartitionBatches,
 } from "../domain/partition-batches.ts";
 import { audienceQuery, firstRange, readPage } from "../requests/read-audience.ts";
-import { type QueryOfWave, queryOfWave } from "../requests/zone-audience.ts";
+import { queryOfExpansion } from "../requests/zone-audience.ts";
 import type { ExpansionDocument } from "../stores/expansion-store.ts";
 import { createPartitionRecipients } from "./recipients-page.ts";
 
@@ -46,9 +46,9 @@ export const partitionPage = async (
   { audience, expansions, now }: Pick<Deps, "audience" | "expansions" | "now">,
   message: ExpandV1,
 ) => {
-  const { projectId, notificationId, page, fromBucket, toBucket, wave } = message;
+  const { projectId, notificationId, page, fromBucket, toBucket, expansion } = message;
   const whole = await audienceQuery(projectId, message);
-  const { query, byZone, first }: QueryOfWave = wave ? await queryOfWave(audience, whole, wave) : { query: whole };
+  const { query, byZone, first } = await queryOfExpansion(audience, whole, expansion);
   const chosen = byZone === undefined ? {} : { byZone };
   const range =
     toBucket === undefined ? (first ?? (await firstRange(audience, query))) : { from: fromBucket, to: toBucket };
@@ -97,7 +97,7 @@ const partitionTargets = async (deps: ExpandDeps, data: ExpandV1): Promise<Parti
   const next = nextPage(range);
   return {
     ...page,
-    next: next && { fromBucket: next.from, toBucket: next.to, ...(data.wave && { wave: { ...data.wave, byZone } }) },
+    next: next && { fromBucket: next.from, toBucket: next.to, expansion: { ...data.expansion, byZone } },
     buckets,
   };
 };
@@ -133,15 +133,15 @@ export const expand = (deps: ExpandDeps) => {
 /** Publishes all batches at once. After the queue was full it publishes them one by one, so that only one is refused. */
 const publishBatches = async (
   { bus }: ExpandDeps,
-  { projectId, notificationId, page, lane, wave, expiresAt }: ExpandV1,
+  { projectId, notificationId, page, lane, expansion: { zones, skip }, expiresAt }: ExpandV1,
   batches: readonly Batch[],
   hold: Hold,
   { fullQueues, queue, pageName }: { fullQueues: ReturnType<typeof createFullQueues>; queue: string; pageName: string },
 ): Promise<void> => {
   const prepare = ({ devices, ...served }: Batch, n: number) => {
     const batchId = `${notificationId}/${page}/${n}`;
-    const ofWave = wave && { expiresAt, ...(wave.skip !== undefined && { skip: wave.skip }) };
-    const message = { batchId, projectId, notificationId, lane, ...served, ...ofWave, devices };
+    const ofZones = zones && { expiresAt, ...(skip !== undefined && { skip }) };
+    const message = { batchId, projectId, notificationId, lane, ...served, ...ofZones, devices };
     return { queue: deliveryQueue(served), publish: preparePublish(bus, DeliverBatchV1, message, { id: batchId }) };
   };
   let left: ReturnType<typeof prepare>[] = [];
@@ -178,25 +178,25 @@ const publishNext = async (
   { next, buckets, partition }: PartitionedPage,
   hold: Hold,
 ) => {
-  const { projectId, notificationId, page, targets, wave } = data;
+  const { projectId, notificationId, page, targets, recipients } = data;
+  const { n } = data.expansion;
   if (next) {
     const message = { ...data, ...next, page: page + 1 };
     await hold(() => publish(bus, ExpandV1, message, { id: `expand/${notificationId}/${page + 1}` }));
     return;
   }
   const { batches, pageBatches, devices, matched } =
-    page === 0 || (wave && page % pagesOfWave === 0)
+    page === n * pagesOfExpansion
       ? {
           batches: partition.batches.length,
           pageBatches: partition.batches.length,
           devices: partition.devices,
           matched: new Set(partition.matched),
         }
-      : await expansions.totals(projectId, notificationId, wave?.n);
+      : // Recipients have any number of pages, and one expansion.
+        await expansions.totals(projectId, notificationId, recipients === undefined ? n : undefined);
   const unmatched = targets.filter((_, at) => !matched.has(at));
   const pages = buckets === undefined ? {} : { pages: { buckets, batches: pageBatches } };
-  const ofWave = wave && { wave: { n: wave.n } };
-  const message = { projectId, notificationId, batches, devices, unmatched, ...pages, ...ofWave };
-  const id = wave ? `expanded/${notificationId}/${wave.n}` : `expanded/${notificationId}`;
-  await hold(() => publish(bus, ExpandedV1, message, { id }));
+  const message = { projectId, notificationId, n, batches, devices, unmatched, ...pages };
+  await hold(() => publish(bus, ExpandedV1, message, { id: `expanded/${notificationId}/${n}` }));
 };

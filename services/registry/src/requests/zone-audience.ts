@@ -39,8 +39,8 @@ const findMoreThan = async (audience: AudienceStore, query: AudienceQuery, size:
   return found > size;
 };
 
-/** The devices of a wave. */
-export type QueryOfWave = {
+/** The devices of an expansion. */
+type QueryOfExpansion = {
   readonly query: ZonedQuery;
   /** The index of time zones finds its devices. */
   readonly byZone?: boolean;
@@ -49,14 +49,14 @@ export type QueryOfWave = {
 };
 
 /**
- * The devices of a query that a wave addresses: by the index of time zones, if it finds fewer than the targets do. The choice of the first
- * page holds for the others. Both find the same devices.
+ * The devices of a query that an expansion addresses: by the index of time zones, if it is of some zones and the index finds fewer than the
+ * targets do. The choice of the first page holds for the others. Both find the same devices.
  */
-export const queryOfWave = async (
+export const queryOfExpansion = async (
   audience: AudienceStore,
   query: AudienceQuery,
-  { zones, byZone: chosen }: NonNullable<ExpandV1["wave"]>,
-): Promise<QueryOfWave> => {
+  { zones, byZone: chosen }: ExpandV1["expansion"],
+): Promise<QueryOfExpansion> => {
   if (zones === undefined) return { query };
   const zoned = { ...query, lookups: zoneLookups(query, zones) };
   if (chosen !== undefined) return { query: chosen ? zoned : { ...query, zones }, byZone: chosen };

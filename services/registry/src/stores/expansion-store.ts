@@ -1,4 +1,4 @@
-import { type NotificationId, type PlaceInChunk, type ProjectId, pagesOfWave } from "@herald/contracts";
+import { type NotificationId, type PlaceInChunk, type ProjectId, pagesOfExpansion } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { beginsWith, ensureIndexes, guardStore, type IndexSpec, insertBatched } from "@herald/mongo";
 import type { Db } from "mongodb";
@@ -32,8 +32,8 @@ const indexes = [
 
 const idOf = (notificationId: NotificationId, page: number): string => `${notificationId}/${page}`;
 
-/** The wave of a page, by its id. */
-const waveOf = (id: string): number => Math.floor(Number(id.slice(id.indexOf("/") + 1)) / pagesOfWave);
+/** The expansion of a page, by its id. */
+const expansionOf = (id: string): number => Math.floor(Number(id.slice(id.indexOf("/") + 1)) / pagesOfExpansion);
 
 export const createExpandedPageStore = (db: Db) => {
   const expansions = db.collection<ExpansionDocument>("expansions");
@@ -56,15 +56,15 @@ export const createExpandedPageStore = (db: Db) => {
       return stored;
     },
 
-    /** The sums over all pages, or those of a wave, and the largest number of batches in one page. */
-    totals: async (projectId: ProjectId, notificationId: NotificationId, wave?: number) => {
+    /** The sums over all pages, or those of expansion `n`, and the largest number of batches in one page. */
+    totals: async (projectId: ProjectId, notificationId: NotificationId, n?: number) => {
       const found = await expansions
         .find(
           { _id: beginsWith(`${notificationId}/`), projectId },
           { hint: "_id_", projection: { batches: 1, devices: 1, matched: 1 }, batchSize: 10_000 },
         )
         .toArray();
-      const rows = wave === undefined ? found : found.filter(({ _id }) => waveOf(_id) === wave);
+      const rows = n === undefined ? found : found.filter(({ _id }) => expansionOf(_id) === n);
       return {
         batches: rows.reduce((sum, { batches }) => sum + batches.length, 0),
         pageBatches: Math.max(0, ...rows.map(({ batches }) => batches.length)),
