@@ -3,9 +3,9 @@ import {
   IdempotencyRecord,
   newTokenId,
   ProjectRecord,
-  ProvidersRecord,
-  projectProvidersKey,
+  projectRulesKey,
   projectSettingsKey,
+  RulesRecord,
   TokenRecord,
 } from "@herald/contracts";
 import { withRequestId } from "@herald/kit";
@@ -235,15 +235,15 @@ describe("watch", () => {
   test("two kinds of values share a bucket, each watched by its keys", async () => {
     const projectId = newProject();
     const settings = openBucket(t.bus, "push_projects", ProjectRecord);
-    const providers = openBucket(t.bus, "push_projects", ProvidersRecord);
-    const watch = { settings: follow(settings, "*.settings"), providers: follow(providers, "*.providers") };
+    const rules = openBucket(t.bus, "push_projects", RulesRecord);
+    const watch = { settings: follow(settings, "*.settings"), rules: follow(rules, "*.rules") };
     await settings.put(projectSettingsKey(projectId), { id: projectId, openRegistration: true });
-    await providers.put(projectProvidersKey(projectId), { providers: ["apns"] });
+    await rules.put(projectRulesKey(projectId), { projectId, kinds: [] });
     await eventually(() => {
       expect([...watch.settings.state.keys()]).toEqual([projectSettingsKey(projectId)]);
-      expect([...watch.providers.state.keys()]).toEqual([projectProvidersKey(projectId)]);
+      expect([...watch.rules.state.keys()]).toEqual([projectRulesKey(projectId)]);
     });
-    await Promise.all([watch.settings.watching.stop(), watch.providers.watching.stop()]);
+    await Promise.all([watch.settings.watching.stop(), watch.rules.watching.stop()]);
   });
 
   test("skips and logs an entry that does not parse", async () => {

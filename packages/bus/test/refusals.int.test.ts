@@ -95,7 +95,7 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
     audited,
     session,
     ask,
-    "$KV.push_projects.prj_1.providers",
+    "$KV.push_providers.prj_1",
     "$KV.push_idempotency.1",
   ],
   dispatch: [

@@ -67,7 +67,7 @@ export const ProjectRecord = z.object({
 });
 export type ProjectRecord = z.infer<typeof ProjectRecord>;
 
-/** `push_projects`, `<project>.providers`: written by dispatch. */
+/** `push_providers`, `<project>`: written by dispatch. */
 export const ProvidersRecord = z.object({
   providers: z.array(Provider),
   /** Keys that browsers may subscribe with. Absent without Web Push, and in records of earlier versions. */
@@ -153,6 +153,6 @@ export const tokenKey = (hash: string): string => hash;
 export const sessionKey = (hash: string): string => `session.${hash}`;
 export const signInCodeKey = (hash: string): string => `code.${hash}`;
 export const projectSettingsKey = (id: ProjectId): string => `${id}.settings`;
-export const projectProvidersKey = (id: ProjectId): string => `${id}.providers`;
+export const projectProvidersKey = (id: ProjectId): string => id;
 export const projectRulesKey = (id: ProjectId): string => `${id}.rules`;
 export const templateKey = (id: ProjectId, name: string): string => `${id}.${name}`;

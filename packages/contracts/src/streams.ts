@@ -106,13 +106,6 @@ export const streams = {
     maxAgeMs: 30 * day,
     allowDirect: true,
   },
-  /** Stores advisories, which are core messages and otherwise lost. The wildcards cover the advisories of every stream. */
-  PUSH_ADVISORY: {
-    subjects: ["$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.*.*", "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.*.*"],
-    retention: "limits",
-    maxBytes: 64 * mebibyte,
-    maxAgeMs: 30 * day,
-  },
 } as const satisfies Record<string, StreamDefinition>;
 
 export type StreamName = keyof typeof streams;
@@ -136,8 +129,10 @@ export const buckets = {
   push_operators: { maxBytes: 16 * mebibyte },
   /** Keys `session.<hash>` and `code.<hash>`, value: SessionRecord. Entries expire on their own. */
   push_sessions: { maxBytes: 16 * mebibyte, markerTtlMs: 60_000 },
-  /** Keys `<project>.settings` and `<project>.providers`: the gateway needs them while the database is unavailable. */
-  push_projects: { maxBytes: 256 * mebibyte },
+  /** Keys `<project>.settings` and `<project>.rules`, by registry: gateway and dispatch need them while its database is unavailable. */
+  push_projects: { maxBytes: 192 * mebibyte },
+  /** Key: project, value: ProvidersRecord, by dispatch: what gateway and registry need of a project's providers. */
+  push_providers: { maxBytes: 64 * mebibyte },
   /** Key `<project>.<name>`, value: TemplateRecord. The gateway reads it when a send names a template. A template has at most 32 KiB. */
   push_content: { maxBytes: 256 * mebibyte },
   /**

@@ -143,7 +143,7 @@ const assemble = (
   });
   const openTokens = createOpenTokens(config.HERALD_OPEN_KEYS);
   const rules = watchRules(bus);
-  const records = createProviderRecords(openBucket(bus, "push_projects", ProvidersRecord), credentials);
+  const records = createProviderRecords(openBucket(bus, "push_providers", ProvidersRecord), credentials);
   const erasing = { erasures, erase, removeProject: createRemoveProject({ ...stores, records, now }), now };
 
   const sendGate = createFairGate({ total: smallSends.total, line: { total: smallSends.waitingBytes } });

@@ -44,7 +44,7 @@ test("a deleted project takes its credentials, notifications and ledger with it,
   await expect(sendRequest(bus, GetProvider, { projectId: gone, provider: "apns" })).rejects.toMatchObject({
     code: "provider-not-found",
   });
-  expect(await openBucket(bus, "push_projects", ProvidersRecord).get(projectProvidersKey(gone))).toBeUndefined();
+  expect(await openBucket(bus, "push_providers", ProvidersRecord).get(projectProvidersKey(gone))).toBeUndefined();
 
   const hands = await operateBroker(dispatch.broker);
   await eventually(async () => expect(await hands.left("PUSH_EVENTS", "dispatch-delete-project")).toBe(0));

@@ -133,7 +133,7 @@ describe("deliveries", () => {
 });
 
 describe("providers", () => {
-  const records = () => openBucket(dispatch.bus, "push_projects", ProvidersRecord);
+  const records = () => openBucket(dispatch.bus, "push_providers", ProvidersRecord);
 
   test("settings are put, shown without a secret, known to the gateway, and deleted", async () => {
     const { bus, settings, database } = dispatch;

@@ -52,7 +52,7 @@ const sendTo = async (projectId: ProjectId, devices: ReturnType<typeof device>[]
 };
 
 const record = async (projectId: ProjectId) =>
-  (await openBucket(dispatch.bus, "push_projects", ProvidersRecord).get(projectProvidersKey(projectId)))?.value;
+  (await openBucket(dispatch.bus, "push_providers", ProvidersRecord).get(projectProvidersKey(projectId)))?.value;
 
 test("old and new subscribers get every push, before, between and after the steps of a rotation", async () => {
   const { bus, project } = dispatch;
@@ -163,7 +163,7 @@ test("a record that the broker lost is repaired, so that gateways know the keys 
   const publicKey = await put(projectId);
   const bus = await connectBus({ ...serviceAccess(config, "dispatch"), log: silent });
   const db = database.client.db(database.name);
-  const bucket = openBucket(bus, "push_projects", ProvidersRecord);
+  const bucket = openBucket(bus, "push_providers", ProvidersRecord);
   await bucket.delete(projectProvidersKey(projectId));
   const records = createProviderRecords(bucket, createCredentialStore(db, config.HERALD_DISPATCH_MASTER_KEYS));
   const { signal } = new AbortController();

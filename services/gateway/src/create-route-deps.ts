@@ -4,8 +4,10 @@ import {
   IdempotencyRecord,
   OpenGroupV1,
   OperatorRecord,
+  type ProjectId,
   ProjectRecord,
   ProvidersRecord,
+  projectRulesKey,
   projectSettingsKey,
   ReceiptGroupV1,
   RulesRecord,
@@ -14,7 +16,6 @@ import {
 } from "@herald/contracts";
 import { createFairGate, createHealth, createOutboundProxy, keyIdsOf, type Logger, proxyAddressOf } from "@herald/kit";
 import { createOpenTokens } from "@herald/payload";
-import { z } from "zod";
 import { createAuthenticate } from "./auth/authenticate.ts";
 import { isProject, type ShareOwner } from "./auth/caller.ts";
 import {
@@ -100,20 +101,18 @@ export const createRouteDeps = (
   const tokens = replicateBucket("push_tokens", TokenRecord, connection.bus);
   const operatorRecords = replicateBucket("push_operators", OperatorRecord, connection.bus);
   const sessionRecords = replicateBucket("push_sessions", SessionRecord, connection.bus);
-  const projectRecords = replicateBucket(
-    "push_projects",
-    z.union([ProjectRecord, ProvidersRecord, RulesRecord]),
-    connection.bus,
-  );
+  const anyProject = "*" as ProjectId;
+  const projectReplicas = {
+    settings: replicateBucket("push_projects", ProjectRecord, connection.bus, projectSettingsKey(anyProject)),
+    rules: replicateBucket("push_projects", RulesRecord, connection.bus, projectRulesKey(anyProject)),
+    providers: replicateBucket("push_providers", ProvidersRecord, connection.bus),
+  };
 
   const fixed = { ...fixedLimits, ...overrides.limits };
   const limitsOf = createLimitsOfProject({
     config,
     fixed,
-    own: (projectId) => {
-      const record = projectRecords.get(projectSettingsKey(projectId));
-      return record !== undefined && "openRegistration" in record ? record.limits : undefined;
-    },
+    own: (projectId) => projectReplicas.settings.get(projectSettingsKey(projectId))?.limits,
     gateways: () => status.live.gateways,
   });
   /** An operator's places are the same in every project. */
@@ -137,7 +136,7 @@ export const createRouteDeps = (
   const recordReceipt = createGroupReports<ReceiptGroupV1["receipts"][number]>(async (projectId, receipts) => {
     await publish(connection.bus(), ReceiptGroupV1, { projectId, receipts }, { id: randomUUID() });
   }, receiptGroups);
-  const projects = createProjectDirectory(projectRecords, limits);
+  const projects = createProjectDirectory(projectReplicas, limits);
   const groupsFile = createGroupsFile(config.HERALD_GATEWAY_OIDC_GROUPS_FILE, log);
   const operators = createOperatorDirectory(config.HERALD_ADMIN_TOKEN, operatorRecords, limits, groupsFile.rightsOf);
   const sessions = createSessionStore({
@@ -168,7 +167,7 @@ export const createRouteDeps = (
   const health = createHealth({
     bus: connection.ready,
     tokens: () => tokens.ready() || "project tokens are not replicated yet; the bootstrap step creates their bucket",
-    projects: () => projectRecords.ready() || "projects are not replicated yet",
+    projects: () => Object.values(projectReplicas).every((one) => one.ready()) || "projects are not replicated yet",
     operators: () =>
       (operatorRecords.ready() && sessionRecords.ready()) ||
       "operators and sessions are not replicated yet; the bootstrap step creates their buckets",
@@ -222,6 +221,6 @@ export const createRouteDeps = (
     recordOpen: dedupeReports(recordOpen),
     recordReceipt: dedupeReports(recordReceipt),
   };
-  const replicas = [tokens, projectRecords, operatorRecords, sessionRecords, status];
+  const replicas = [tokens, ...Object.values(projectReplicas), operatorRecords, sessionRecords, status];
   return { routes, limits, fixed, health, connection, replicas, groupsFile, eventStreams, exportStreams };
 };

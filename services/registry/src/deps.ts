@@ -61,7 +61,7 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
   const pending = createPendingEvents(db, collections.devices, { publish, publishMany, now, log });
   const userPreferences = createUserPreferenceStore(db, collections.devices);
   const devices = createDeviceStore(db, counts, pending, userPreferences);
-  const providers = openBucket(bus, "push_projects", ProvidersRecord);
+  const providers = openBucket(bus, "push_providers", ProvidersRecord);
   const published = openBucket(bus, "push_content", TemplateRecord);
   return {
     bus,

@@ -78,9 +78,9 @@ export const grants: Readonly<Record<BusService, Grants>> = {
     measures: ["PUSH_CMD", "PUSH_IMPORT", "PUSH_DLQ", "KV_push_idempotency", "KV_push_activities"],
     readsKeys: [
       ...(["push_tokens", "push_operators", "push_sessions", "push_projects"] as const),
-      ...(["push_content", "push_idempotency", "push_replays", "push_activities"] as const),
+      ...(["push_providers", "push_content", "push_idempotency", "push_replays", "push_activities"] as const),
     ],
-    watches: ["push_tokens", "push_operators", "push_sessions", "push_projects", "push_status"],
+    watches: ["push_tokens", "push_operators", "push_sessions", "push_projects", "push_providers", "push_status"],
     writes: { push_sessions: "*.*", push_idempotency: "*", push_replays: "*", push_activities: ">" },
     // Lists dead letters, and publishes them again on every subject of Herald's durables.
     also: [
@@ -117,7 +117,7 @@ export const grants: Readonly<Record<BusService, Grants>> = {
     ),
     looksUp: ["ImportChunkV1"],
     measures: ["PUSH_IMPORT"],
-    readsKeys: ["push_tokens", "push_operators", "push_projects", "push_content"],
+    readsKeys: ["push_tokens", "push_operators", "push_projects", "push_providers", "push_content"],
     watches: ["push_tokens", "push_operators", "push_projects", "push_content"],
     writes: { push_tokens: "*", push_operators: "*", push_projects: ["*.settings", "*.rules"], push_content: "*.*" },
   },
@@ -142,10 +142,10 @@ export const grants: Readonly<Record<BusService, Grants>> = {
     requests: ["check", "resolve", "zones"].map((verb) => `push.req.v1.registry.audience.${verb}`),
     looksUp: ["SendV1", "SendGroupV1", "SendOneV1"],
     inspects: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE"],
-    measures: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE", "PUSH_DLQ", "PUSH_ADVISORY"],
-    readsKeys: ["push_projects", "push_activities"],
+    measures: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE", "PUSH_DLQ"],
+    readsKeys: ["push_projects", "push_providers", "push_activities"],
     watches: ["push_projects"],
-    writes: { push_projects: "*.providers", push_activities: ">" },
+    writes: { push_providers: "*", push_activities: ">" },
     also: ["push.sched.v1.>"],
   },
   analytics: {

@@ -149,7 +149,7 @@ function* system({ at, broker, services, streams, providers }: SystemStatus): Ge
   }
   if (databases.length > 0) yield ok("database", `answers its services in ${Math.max(...databases)} ms or less`);
   for (const { name, bytes, max_bytes } of streams)
-    if (max_bytes > 0 && bytes > fullShare * max_bytes && name.match(/EVENTS|DLQ|ADVISORY|SCHEDULE/) === null)
+    if (max_bytes > 0 && bytes > fullShare * max_bytes && name.match(/EVENTS|DLQ|SCHEDULE/) === null)
       yield problem(
         "streams",
         `${name} is ${Math.round((100 * bytes) / max_bytes)} % full`,

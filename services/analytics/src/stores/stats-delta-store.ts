@@ -36,7 +36,7 @@ type StoredDeltas = Pick<StatsDelta, "projectId" | "increments">;
  * rollup, so each rollup takes each delta at most once.
  */
 type RunDocument = {
-  readonly _id: "head";
+  readonly _id: "aggregation";
   readonly number: number;
   readonly done: boolean;
   /** Ids of the documents that it aggregates. */
@@ -91,7 +91,7 @@ export const statsDeltaDocuments = (deltas: Iterable<StatsDelta>): StatsDeltaDoc
 /** Stores the delta of each message once. Every function throws `database-unavailable` while the database is unavailable. */
 export const createStatsDeltaStore = (db: Db) => {
   const deltas: Collection<StatsDeltaDocument> = db.collection("statsDeltas");
-  const runs: Collection<RunDocument> = db.collection("aggregationRuns");
+  const runs: Collection<RunDocument> = db.collection("positions");
   const cached = new LRUCache<string, StoredDeltas>({
     maxSize: maxCachedIncrements,
     sizeCalculation: ({ increments }) => Math.max(1, increments.length),
@@ -152,22 +152,22 @@ export const createStatsDeltaStore = (db: Db) => {
 
     /** The run in progress, or the last one. */
     lastRun: async (): Promise<AggregationRun> => {
-      const found = await runs.findOne({ _id: "head" });
+      const found = await runs.findOne({ _id: "aggregation" });
       if (found) return found;
       const nothing: AggregationRun = { number: 0, done: true, deltas: [], by: "", at: new Date(0) };
-      await upsertOnce(() => runs.updateOne({ _id: "head" }, { $setOnInsert: nothing }, { upsert: true }));
-      return (await runs.findOne({ _id: "head" })) ?? nothing;
+      await upsertOnce(() => runs.updateOne({ _id: "aggregation" }, { $setOnInsert: nothing }, { upsert: true }));
+      return (await runs.findOne({ _id: "aggregation" })) ?? nothing;
     },
 
     /** Begins the run after `last`. False when another process has begun it. */
     beginRun: async (last: AggregationRun, next: Pick<AggregationRun, "deltas" | "by" | "at">): Promise<boolean> => {
       const update = { $set: { ...next, number: last.number + 1, done: false }, $unset: { rebuild: "" as const } };
-      return (await runs.updateOne({ _id: "head", number: last.number, done: true }, update)).modifiedCount === 1;
+      return (await runs.updateOne({ _id: "aggregation", number: last.number, done: true }, update)).modifiedCount === 1;
     },
 
     /** Call it when all rollups include the run and its documents are marked. */
     endRun: async (number: number): Promise<void> => {
-      await runs.updateOne({ _id: "head", number }, { $set: { done: true, deltas: [] } });
+      await runs.updateOne({ _id: "aggregation", number }, { $set: { done: true, deltas: [] } });
     },
 
     /**
@@ -204,7 +204,7 @@ export const createStatsDeltaStore = (db: Db) => {
         $set: { number: number + 1, ...(rebuild && { rebuild }) },
         ...(!rebuild && { $unset: { rebuild: "" as const } }),
       };
-      const { matchedCount } = await runs.updateOne({ _id: "head", number, done: true }, update);
+      const { matchedCount } = await runs.updateOne({ _id: "aggregation", number, done: true }, update);
       if (matchedCount === 0) throw new Error("analytics is running: stop all of its processes, then rebuild again");
     },
 

@@ -30,7 +30,12 @@ import type { RateLimits } from "./rate-limits.ts";
 export type BucketReplica<Value> = ReturnType<typeof replicateBucket<z.ZodType<Value>>>;
 
 /** Replicates a bucket. Empty until started, while `bus` throws bus-unavailable. */
-export const replicateBucket = <Schema extends z.ZodType>(name: BucketName, schema: Schema, bus: () => Bus) => {
+export const replicateBucket = <Schema extends z.ZodType>(
+  name: BucketName,
+  schema: Schema,
+  bus: () => Bus,
+  keys?: string,
+) => {
   type Value = z.output<Schema>;
   const known = new Map<string, Value>();
   let watching: ReturnType<Bucket<Value>["watch"]> | undefined;
@@ -50,10 +55,11 @@ export const replicateBucket = <Schema extends z.ZodType>(name: BucketName, sche
     ready: (): boolean => watching?.ready() ?? false,
     /** Starts the watch. */
     start: (connected: Bus) => {
-      watching = openBucket(connected, name, schema).watch(({ key, value }) => {
+      const onEntry: Parameters<Bucket<Value>["watch"]>[0] = ({ key, value }) => {
         if (value === undefined) known.delete(key);
         else known.set(key, value);
-      });
+      };
+      watching = openBucket(connected, name, schema).watch(onEntry, undefined, keys === undefined ? {} : { keys });
     },
     stop: async () => watching?.stop(),
   };
@@ -135,68 +141,51 @@ const platforms = Object.keys(providerOf) as Platform[];
 
 export type ProjectDirectory = ReturnType<typeof createProjectDirectory>;
 
+/** What the gateway knows of projects. */
+type ProjectReplicas = {
+  readonly settings: BucketReplica<ProjectRecord>;
+  readonly rules: BucketReplica<RulesRecord>;
+  readonly providers: BucketReplica<ProvidersRecord>;
+};
+
 /** The gateway's knowledge about projects, available even while every database is unavailable. */
-export const createProjectDirectory = (
-  replica: BucketReplica<ProjectRecord | ProvidersRecord | RulesRecord>,
-  limits: RateLimits,
-) => ({
+export const createProjectDirectory = ({ settings, rules, providers }: ProjectReplicas, limits: RateLimits) => ({
   /** A project's settings. Throws project-not-found. */
   settings: async (id: ProjectId) => {
     const key = projectSettingsKey(id);
-    const record = replica.get(key) ?? (await replica.fetch(key, limits.countLookup));
-    if (record === undefined || !("openRegistration" in record)) {
-      throw notFound("project-not-found", "project");
-    }
+    const record = settings.get(key) ?? (await settings.fetch(key, limits.countLookup));
+    if (record === undefined) throw notFound("project-not-found", "project");
     return record;
   },
   /** The keys that browsers may subscribe with; undefined when the project has no Web Push. `fresh` reads from the bus. */
   vapidKeys: async (id: ProjectId, fresh = false) => {
     const key = projectProvidersKey(id);
-    const record = fresh ? await replica.fetch(key, limits.countLookup) : replica.get(key);
-    return record !== undefined && "providers" in record ? record.vapidKeys : undefined;
+    return (fresh ? await providers.fetch(key, limits.countLookup) : providers.get(key))?.vapidKeys;
   },
   /** Why no push can be sent to an endpoint; undefined: some can, or its host's address decides. */
   endpointProblem: async (id: ProjectId, endpoint: string): Promise<string | undefined> => {
     const key = projectProvidersKey(id);
-    const problemBy = (record: ReturnType<typeof replica.get>) => {
-      const settings = record !== undefined && "providers" in record && record.vapidKeys ? record : undefined;
-      return endpointProblem(endpoint, settings);
-    };
-    if (problemBy(replica.get(key)) === undefined) return undefined;
+    const problemBy = (record: ProvidersRecord | undefined) =>
+      endpointProblem(endpoint, record?.vapidKeys ? record : undefined);
+    if (problemBy(providers.get(key)) === undefined) return undefined;
     // Settings that were stored a moment ago may not be replicated yet.
-    return problemBy(await replica.fetch(key, limits.countLookup));
+    return problemBy(await providers.fetch(key, limits.countLookup));
   },
   /** The platforms whose provider is set up for the project. */
   platforms: (id: ProjectId) => {
-    const record = replica.get(projectProvidersKey(id));
-    const providers = record !== undefined && "providers" in record ? record.providers : [];
-    return platforms.filter((platform) => providers.includes(providerOf[platform]));
+    const known = providers.get(projectProvidersKey(id))?.providers ?? [];
+    return platforms.filter((platform) => known.includes(providerOf[platform]));
   },
   /** Whether APNs is set up with a certificate. */
-  apnsCertificate: (id: ProjectId): boolean => {
-    const record = replica.get(projectProvidersKey(id));
-    return record !== undefined && "providers" in record && record.apnsCertificate === true;
-  },
+  apnsCertificate: (id: ProjectId): boolean => providers.get(projectProvidersKey(id))?.apnsCertificate === true,
   /** `receipts` of the project's notifications that have none. */
-  receipts: (id: ProjectId) => {
-    const record = replica.get(projectSettingsKey(id));
-    return record !== undefined && "openRegistration" in record ? record.receipts : undefined;
-  },
+  receipts: (id: ProjectId) => settings.get(projectSettingsKey(id))?.receipts,
   /** The time zone of the project's devices without one; undefined: UTC. */
-  defaultTimeZone: (id: ProjectId) => {
-    const record = replica.get(projectSettingsKey(id));
-    return record !== undefined && "openRegistration" in record ? record.defaultTimeZone : undefined;
-  },
+  defaultTimeZone: (id: ProjectId) => settings.get(projectSettingsKey(id))?.defaultTimeZone,
   /** The project's rules; undefined: it has none. */
-  rules: (id: ProjectId): RulesRecord | undefined => {
-    const record = replica.get(projectRulesKey(id));
-    return record !== undefined && "kinds" in record ? record : undefined;
-  },
+  rules: (id: ProjectId): RulesRecord | undefined => rules.get(projectRulesKey(id)),
   /** The origin of the project's web app; undefined when the Web Push settings do not name it. */
-  site: (id: ProjectId) => {
-    const record = replica.get(projectProvidersKey(id));
-    return record !== undefined && "providers" in record ? record.site : undefined;
-  },
+  site: (id: ProjectId) => providers.get(projectProvidersKey(id))?.site,
 });
 
 type Subscription = {

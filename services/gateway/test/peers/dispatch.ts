@@ -17,7 +17,6 @@ import {
   type Notification,
   type PageOf,
   type ProjectId,
-  type ProjectRecord,
   type ProvidersRecord,
   type ProviderView,
   PutProvider,
@@ -50,12 +49,12 @@ export const serveDispatch = (
   {
     notifications,
     devices,
-    projectBucket,
+    providerBucket,
     settled,
   }: {
     notifications: Notifications;
     devices: Devices;
-    projectBucket: Bucket<ProjectRecord | ProvidersRecord>;
+    providerBucket: Bucket<ProvidersRecord>;
     /** By the id of a notification or batch: why a replay of its message would change nothing. */
     settled: ReadonlyMap<string, string>;
   },
@@ -134,7 +133,7 @@ export const serveDispatch = (
   const providerKey = (data: { projectId: ProjectId; provider: string }) => `${data.projectId}/${data.provider}`;
   const saveProviders = async (projectId: ProjectId): Promise<void> => {
     const all = rows(providers, projectId).map(({ provider }) => provider);
-    await projectBucket.put(projectProvidersKey(projectId), { providers: all, ...vapidKeys.published(projectId) });
+    await providerBucket.put(projectProvidersKey(projectId), { providers: all, ...vapidKeys.published(projectId) });
   };
   const vapidKeys = serveVapidKeys(serve, saveProviders);
   serve(PutProvider, async (data) => {

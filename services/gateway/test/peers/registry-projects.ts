@@ -24,7 +24,6 @@ import {
   type ProjectId,
   ProjectRecord,
   type ProjectToken,
-  ProvidersRecord,
   PutKindRequest,
   projectSettingsKey,
   RevokeToken,
@@ -33,7 +32,6 @@ import {
   tokenKey,
 } from "@herald/contracts";
 import { notFound } from "@herald/kit";
-import { z } from "zod";
 import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
 
 /** Registry's projects and tokens, with the records that gateways watch. */
@@ -41,7 +39,7 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
   const projects = new Map<string, Project>();
   const tokens = new Map<string, Owned<ProjectToken> & { hash: string }>();
   const tokenBucket = openBucket(bus, "push_tokens", TokenRecord);
-  const projectBucket = openBucket(bus, "push_projects", z.union([ProjectRecord, ProvidersRecord]));
+  const projectBucket = openBucket(bus, "push_projects", ProjectRecord);
 
   const projectOf = (id: ProjectId): Project => {
     const found = projects.get(id);

@@ -1,5 +1,5 @@
-import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
-import type { SendV1 } from "@herald/contracts";
+import { type Bus, handleRequest, openBucket, type RequestListener } from "@herald/bus";
+import { ProvidersRecord, type SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { acceptedView } from "../../src/sending/accept-notification.ts";
 import { type Opens, serveAnalytics } from "./analytics.ts";
@@ -52,7 +52,8 @@ export const startPeers = (bus: Bus) => {
   serveTopics(serve, devices);
   serveTemplates(serve, bus);
   const settled = new Map<string, string>();
-  serveDispatch(serve, { notifications, devices, projectBucket, settled });
+  const providerBucket = openBucket(bus, "push_providers", ProvidersRecord);
+  serveDispatch(serve, { notifications, devices, providerBucket, settled });
   serveAnalytics(serve, opens);
   serveWebhooks(serve);
 
