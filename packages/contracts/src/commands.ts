@@ -155,13 +155,13 @@ export const ExpandV1 = defineMessage(
     toBucket: bucket.optional(),
     /** None: the notification has `recipients`. */
     targets: z.array(z.string()),
-    /** A page is a chunk of recipients of this kind, which dispatch stores, and its buckets mean nothing. */
-    recipients: RecipientKind.optional(),
     /**
-     * The chunk of the page, where the page begins in it, and its lines without an active device before that. Absent: the chunk has the number
-     * of the page, because no chunk before it had more devices than a page.
+     * The pages are parts of chunks of recipients of this kind, which dispatch stores, and their buckets mean nothing. The first part of chunk
+     * `n` is page `n` × {@link pagesOfExpansion}; nearly all chunks have one.
      */
-    chunk: z.object({ n: count, ...placeInChunk, unmatched: z.array(count) }).optional(),
+    recipients: RecipientKind.optional(),
+    /** Of a further part: where it begins in its chunk, and the chunk's lines without an active device before that. */
+    part: z.object({ ...placeInChunk, unmatched: z.array(count) }).optional(),
     /** Only devices of this app. */
     app: AppId.optional(),
     /** Only devices with a token of this push type, which is the token of the recipients. */

@@ -139,7 +139,7 @@ export {
   pushNameProblem, SendPushType, TokenType, topicEndings,
 } from "./push-types.ts";
 export {
-  PersonalTexts, RecipientKind, RecipientLine, RecipientLines, readRecipientLines, recipientLimits, targetOfRecipient,
+  PersonalTexts, RecipientKeys, RecipientKind, RecipientLine, RecipientLines, readRecipientKeys, readRecipientLines, recipientLimits, targetOfRecipient,
 } from "./recipients.ts";
 export {
   IdempotencyRecord, OperatorRecord, ProjectRecord, ProvidersRecord, projectProvidersKey, projectRulesKey, projectSettingsKey,

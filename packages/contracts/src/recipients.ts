@@ -42,11 +42,15 @@ export const targetOfRecipient = (kind: RecipientKind | undefined, { key }: Reci
   kind === undefined || key === "" ? erasedTarget : `${kind}:${key}`;
 
 /**
- * The lines of a chunk as the JSON of a {@link RecipientLine} list, which the gateway has checked. Dispatch keeps it and passes it on
- * unread: to parse and to check it again at each step would cost more than to send the pushes.
+ * The lines of a chunk as the JSON of a {@link RecipientLine} list, which the gateway has checked. Dispatch parses it where it renders the
+ * texts: to parse and to check it at each step would cost more than to send the pushes.
  */
 export const RecipientLines = z.string();
 export const readRecipientLines = (json: string): RecipientLine[] => JSON.parse(json);
+
+/** The keys of the lines of a chunk as the JSON of a list, which dispatch keeps and gives registry unread. */
+export const RecipientKeys = z.string();
+export const readRecipientKeys = (json: string): string[] => JSON.parse(json);
 
 /** The texts of a notification that dispatch renders for each device, and what each device shows where its recipient gives no value. */
 export const PersonalTexts = z.object({

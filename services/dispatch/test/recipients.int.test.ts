@@ -8,7 +8,7 @@ import {
   ReadRecipients,
   type RecipientLine,
   RecordRecipients,
-  readRecipientLines,
+  readRecipientKeys,
   recipientLimits,
   userKey,
 } from "@herald/contracts";
@@ -27,6 +27,10 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 
 const line = (n: number, values: RecipientLine["values"] = {}): RecipientLine => ({ n, key: `u${n}`, values });
+const textsOf = (lines: readonly RecipientLine[]) => ({
+  lines: JSON.stringify(lines),
+  keys: JSON.stringify(lines.map(({ key }) => key)),
+});
 const personal = {
   texts: JSON.stringify({ title: { nodes: ["Hi ", { output: { from: { path: ["name"] }, filters: [] } }] } }),
   locale: "en",
@@ -42,8 +46,8 @@ const send = async (recipients: RecipientLine[][]) => {
     { ...content, title: "Hi {{ name }}", targets: [] },
   );
   const read = async (page: number) => {
-    const found = await sendRequest(dispatch.bus, ReadRecipients, { projectId, notificationId: id, page });
-    return found.state === "stored" ? { ...found, lines: readRecipientLines(found.lines) } : found;
+    const found = await sendRequest(dispatch.bus, ReadRecipients, { projectId, notificationId: id, chunk: page });
+    return found.state === "stored" ? { ...found, keys: readRecipientKeys(found.keys) } : found;
   };
   await eventually(async () => expect((await read(0)).state).toBe("stored"));
   return { projectId, id, read };
@@ -51,16 +55,12 @@ const send = async (recipients: RecipientLine[][]) => {
 const store = () => createRecipientStore(dispatch.database.client.db(dispatch.database.name));
 
 test("chunks are read in order until the notification ends, and keep no values then", async () => {
-  const { projectId, id, read } = await send([[line(1, { name: "Ann" }), line(2, { name: "Bea" })], [line(3)]]);
-  expect(await read(0)).toEqual({
-    state: "stored",
-    lines: [line(1, { name: "Ann" }), line(2, { name: "Bea" })],
-    last: false,
-  });
-  expect(await read(1)).toEqual({ state: "stored", lines: [line(3)], last: true });
+  const { projectId, id, read } = await send([[line(1, { name: "Ann" }), line(2)], [line(3, { name: "Cid" })]]);
+  expect(await read(0)).toEqual({ state: "stored", keys: ["u1", "u2"], last: false });
+  expect(await read(1)).toEqual({ state: "stored", keys: ["u3"], last: true });
   expect(await read(2)).toEqual({ state: "waiting" });
   const record = (unmatched: number[]) =>
-    sendRequest(dispatch.bus, RecordRecipients, { projectId, notificationId: id, page: 0, unmatched });
+    sendRequest(dispatch.bus, RecordRecipients, { projectId, notificationId: id, chunk: 0, unmatched });
   await record([1]);
   await record([]);
   const one = { projectId, notificationId: id };
@@ -70,7 +70,12 @@ test("chunks are read in order until the notification ends, and keep no values t
   const errors = await sendRequest(dispatch.bus, ListRecipientErrors, { ...one, page });
   expect(errors).toMatchObject({ data: [{ line: 2, code: "unmatched" }], pagination: { count: 1 } });
 
-  const [ann, lost, gone] = [device("00", { values: { name: "Ann" } }), device(), device("00", { values: {} })];
+  // The third one is a user of another chunk.
+  const [ann, lost, gone] = [
+    device("00", { userId: "u1" }),
+    device("00", { userId: "u3" }),
+    device("00", { userId: "u2" }),
+  ];
   await dispatch.partition(projectId, id, [[ann, lost, gone].sort((one, other) => (one.id < other.id ? -1 : 1))]);
   expect(await dispatch.final(projectId, id)).toMatchObject({
     counts: { devices: 3, accepted: 1, failed: 1, skipped: 1 },
@@ -79,16 +84,21 @@ test("chunks are read in order until the notification ends, and keep no values t
   });
   expect(await read(0)).toEqual({ state: "ended" });
   const chunks = dispatch.database.client.db(dispatch.database.name).collection("recipients");
-  expect(await chunks.find({ content: { $exists: true }, notificationId: id }).toArray()).toEqual([]);
+  const values = { $or: [{ content: { $exists: true } }, { keys: { $exists: true } }] };
+  expect(await chunks.find({ ...values, notificationId: id }).toArray()).toEqual([]);
 });
 
 test("an erased user's values are removed, and the others' places stay", async () => {
-  const { projectId, read } = await send([[line(1, { name: "Ann" }), line(2, { name: "Bea" })]]);
+  const { projectId, id, read } = await send([[line(1, { name: "Ann" }), line(2, { name: "Bea" })]]);
   const erased = { projectId, key: userKey(projectId, "u1"), at: new Date() };
   await store().erase(erased);
-  expect(await read(0)).toMatchObject({ lines: [{ n: 1, key: "", values: {} }, line(2, { name: "Bea" })] });
+  expect(await read(0)).toMatchObject({ keys: ["", "u2"] });
+  expect(JSON.parse(await store().lines(projectId, id, 0))).toEqual([
+    { n: 1, key: "", values: {} },
+    line(2, { name: "Bea" }),
+  ]);
   await store().erase({ ...erased, key: userKey(projectId, "u2"), at: new Date(0) });
-  expect(await read(0)).toMatchObject({ lines: [{ key: "" }, { key: "u2" }] });
+  expect(await read(0)).toMatchObject({ keys: ["", "u2"] });
 });
 
 const [minute, day] = [60_000, 86_400_000];
@@ -102,12 +112,12 @@ const awaiting = async () => {
     { title: "Hi {{ name }}", targets: [], recipients: { kind: "user", upload: true } },
   );
   const one = { projectId, notificationId: id };
-  const read = (page: number) => sendRequest(dispatch.bus, ReadRecipients, { ...one, page });
+  const read = (chunk: number) => sendRequest(dispatch.bus, ReadRecipients, { ...one, chunk });
   await eventually(async () => expect((await read(0)).state).toBe("waiting"));
   const append = (firstLine: number, count: number, last = false) =>
     sendRequest(dispatch.bus, AppendRecipients, {
       ...{ ...one, kind: "user", firstLine, lastLine: firstLine + count - 1, recipients: count, last },
-      ...{ lines: JSON.stringify(Array.from({ length: count }, (_, at) => line(firstLine + at))) },
+      ...textsOf(Array.from({ length: count }, (_, at) => line(firstLine + at))),
       ...{ errors: [], refused: 0, duplicates: 0 },
     });
   const progress = async () => (await sendRequest(dispatch.bus, GetRecipients, one)).recipients;
@@ -126,7 +136,7 @@ test("an upload ends 24 hours after its last line, without the rest of its file"
     dispatch.pass(day - minute);
     expect(await read(2)).toEqual({ state: "waiting" });
     dispatch.pass(2 * minute);
-    expect(await read(2)).toEqual({ state: "stored", lines: "[]", last: true });
+    expect(await read(2)).toEqual({ state: "stored", keys: "[]", last: true });
     expect(await progress()).toMatchObject({ lines_stored: 3, recipients: 3, complete: false });
     await expect(append(4, 1)).rejects.toMatchObject({ code: "recipients-complete" });
   } finally {
@@ -157,7 +167,7 @@ test("recipients of a request that were lost end its list after ten minutes", as
   dispatch.pass(9 * minute);
   expect(await read(1)).toEqual({ state: "waiting" });
   dispatch.pass(2 * minute);
-  expect(await read(1)).toEqual({ state: "stored", lines: [], last: true });
+  expect(await read(1)).toEqual({ state: "stored", keys: [], last: true });
   const { recipients } = await sendRequest(dispatch.bus, GetRecipients, { projectId, notificationId: id });
   expect(recipients).toMatchObject({ recipients: 1, complete: false });
 });
@@ -189,7 +199,7 @@ test("each chunk counts once, and a page of errors has the rows of its lines, ho
     const lines = Array.from({ length: perPage - 1 }, (_, at) => line(first + 1 + at));
     const stored = await append(
       {
-        ...{ ...of, kind: "user", firstLine: first, lastLine: first + perPage - 1, lines: JSON.stringify(lines) },
+        ...{ ...of, kind: "user", firstLine: first, lastLine: first + perPage - 1, ...textsOf(lines) },
         // The third and the fourth chunk have no errors.
         errors: page === 2 || page === 3 ? [] : [problem(first)],
         ...{ recipients: perPage - 1, refused: 1, duplicates: 0, last: page === pages - 1 },

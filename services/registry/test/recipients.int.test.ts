@@ -3,8 +3,8 @@ import {
   type DeviceId,
   type ExpandV1,
   type NotificationId,
+  pagesOfExpansion,
   ReadRecipients,
-  type RecipientLine,
   RecordRecipients,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
@@ -15,30 +15,30 @@ import { createAudienceStore } from "../src/stores/audience-store.ts";
 import { createExpandedPageStore } from "../src/stores/expansion-store.ts";
 import { type ExpandTest, sorted, startExpandTest } from "./expand-fixture.ts";
 
-type Chunk = { readonly lines: readonly RecipientLine[]; readonly last: boolean };
+type Chunk = { readonly keys: readonly string[]; readonly last: boolean };
 
 /** The chunks that dispatch has; absent: not stored yet. */
 let chunks: (Chunk | undefined)[] = [];
-/** The pages that registry read and recorded, in order. */
+/** The chunks that registry read and recorded, in order. */
 let reads: number[] = [];
-let recorded: { readonly page: number; readonly unmatched: readonly number[] }[] = [];
-/** What dispatch does before it records a page. */
-let onRecord: (page: number) => Promise<void> = async () => {};
+let recorded: { readonly chunk: number; readonly unmatched: readonly number[] }[] = [];
+/** What dispatch does before it records a chunk. */
+let onRecord: (chunk: number) => Promise<void> = async () => {};
 
 let t: ExpandTest;
 let listeners: RequestListener[] = [];
 beforeAll(async () => {
   t = await startExpandTest();
   listeners = [
-    handleRequest(t.registry.bus, ReadRecipients, async ({ page }) => {
-      reads.push(page);
-      const chunk = chunks[page];
+    handleRequest(t.registry.bus, ReadRecipients, async ({ chunk: asked }) => {
+      reads.push(asked);
+      const chunk = chunks[asked];
       if (!chunk) return { state: "waiting" as const };
-      return { state: "stored" as const, lines: JSON.stringify(chunk.lines), last: chunk.last };
+      return { state: "stored" as const, keys: JSON.stringify(chunk.keys), last: chunk.last };
     }),
-    handleRequest(t.registry.bus, RecordRecipients, async ({ page, unmatched }) => {
-      await onRecord(page);
-      recorded.push({ page, unmatched });
+    handleRequest(t.registry.bus, RecordRecipients, async ({ chunk, unmatched }) => {
+      await onRecord(chunk);
+      recorded.push({ chunk, unmatched });
       return {};
     }),
   ];
@@ -53,9 +53,8 @@ beforeEach(async () => {
   onRecord = async () => {};
 });
 
-const line = (n: number): RecipientLine => ({ n, key: `u${n}`, values: { n } });
 const chunkOf = (from: number, to: number, last = false): Chunk => ({
-  lines: Array.from({ length: to - from + 1 }, (_, at) => line(from + at)),
+  keys: Array.from({ length: to - from + 1 }, (_, at) => `u${from + at}`),
   last,
 });
 const seedUsers = (count: number) =>
@@ -84,7 +83,7 @@ const expanded = (notificationId: NotificationId) =>
     { timeoutMs: 20_000 },
   );
 
-test("each recipient gets its own values once, and the next chunk is read while a page is recorded", async () => {
+test("each recipient is found once, and the next chunk is read while a page is recorded", async () => {
   const ids = await seedUsers(5);
   chunks = [chunkOf(1, 3), chunkOf(4, 6, true)];
   // Page 0 ends only after page 1 was read.
@@ -94,13 +93,15 @@ test("each recipient gets its own values once, and the next chunk is read while 
   const { end, devices } = await expanded(await send());
   expect(end).toMatchObject({ batches: 2, devices: 5 });
   expect(sorted(devices.map(({ id }) => id))).toEqual(sorted(ids));
-  expect(devices.map(({ userId, values }) => [userId, values?.n]).sort()).toEqual(
-    [1, 2, 3, 4, 5].map((n) => [`u${n}`, n]),
+  expect(devices.map(({ userId, values }) => [userId, values]).sort()).toEqual(
+    [1, 2, 3, 4, 5].map((n) => [`u${n}`, undefined]),
   );
   expect(recorded).toEqual([
-    { page: 0, unmatched: [] },
-    { page: 1, unmatched: [2] },
+    { chunk: 0, unmatched: [] },
+    { chunk: 1, unmatched: [2] },
   ]);
+  const pages = t.batches.filter(({ notificationId }) => notificationId === end.notificationId);
+  expect(pages.map(({ batchId }) => Number(batchId.split("/")[1]) / pagesOfExpansion)).toEqual([0, 1]);
   expect(reads).toEqual([0, 1]);
 });
 
@@ -151,10 +152,9 @@ test("a chunk with a user of very many devices has several pages, which repeat a
   const { end, devices } = await expanded(id);
   expect(end.devices).toBe(crowd + 6);
   expect(new Set(devices.map(({ id: one }) => one)).size).toBe(crowd + 6);
-  expect(devices.every(({ userId, values }) => userId === `u${values?.n}`)).toBe(true);
   expect(recorded).toEqual([
-    { page: 0, unmatched: [1, 3, 5, 6] },
-    { page: 1, unmatched: [1] },
+    { chunk: 0, unmatched: [1, 3, 5, 6] },
+    { chunk: 1, unmatched: [1] },
   ]);
 
   const pages = t.registry.db.collection<{ _id: string; devices: number; to?: { line: number; after?: DeviceId } }>(
@@ -163,17 +163,17 @@ test("a chunk with a user of very many devices has several pages, which repeat a
   const all = await pages.find({ notificationId: id }).sort({ _id: 1 }).toArray();
   expect(all.length).toBeGreaterThan(3);
   for (const { devices: read } of all) expect(read).toBeLessThanOrEqual(5_000);
-  const part = all.find(({ to }) => to?.after !== undefined);
-  const page = Number(part?._id.split("/")[1]);
+  const split = all.find(({ to }) => to?.after !== undefined);
+  const page = Number(split?._id.split("/")[1]);
   const before = all[page - 1]?.to ?? { line: 0 };
 
   // It is partitioned again after devices within the page and behind it have changed.
   const { bus, db } = t.registry;
   const [audience, expansions] = [createAudienceStore(db), createExpandedPageStore(db)];
   const partition = createPartitionRecipients({ bus, audience, expansions, now: () => new Date() });
-  const chunk = { n: 0, ...before, unmatched: [] };
+  const part = { ...before, unmatched: [] };
   const repeat = async () => {
-    const data = t.message([], { recipients: "user", notificationId: id, page, chunk });
+    const data = t.message([], { recipients: "user", notificationId: id, page, part });
     return (await partition(data, "user"))?.batches.map((batch) => batch.devices.map(({ id: one }) => one)) ?? [];
   };
   const ids = await repeat();

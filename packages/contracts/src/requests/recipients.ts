@@ -3,29 +3,29 @@ import { defineRequest } from "../envelope.ts";
 import { PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { RecipientError, Recipients } from "../http/v1/recipients.ts";
 import { NotificationId, ProjectId } from "../ids.ts";
-import { PersonalTexts, RecipientKind, RecipientLines } from "../recipients.ts";
+import { PersonalTexts, RecipientKeys, RecipientKind, RecipientLines } from "../recipients.ts";
 
 const notification = { projectId: ProjectId, notificationId: NotificationId };
-const page = { ...notification, page: z.number().int().min(0) };
+const chunk = { ...notification, chunk: z.number().int().min(0) };
 
 /**
- * A chunk of recipients, which registry expands. `state`: `waiting` for the chunk to be stored; `ended`: no page of the notification is
- * expanded any more.
+ * The keys of a chunk of recipients, whose devices registry finds. `state`: `waiting` for the chunk to be stored; `ended`: no chunk of the
+ * notification is expanded any more.
  */
 export const ReadRecipients = defineRequest(
   "dispatch.recipients.read",
-  page,
+  chunk,
   z.discriminatedUnion("state", [
     z.object({ state: z.literal("waiting") }),
     z.object({ state: z.literal("ended") }),
-    z.object({ state: z.literal("stored"), lines: RecipientLines, last: z.boolean() }),
+    z.object({ state: z.literal("stored"), keys: RecipientKeys, last: z.boolean() }),
   ]),
 );
 
 /** The chunk's batches are published. `unmatched`: positions in the chunk of recipients without an active device. */
 export const RecordRecipients = defineRequest(
   "dispatch.recipients.record",
-  { ...page, unmatched: z.array(z.number().int().min(0)) },
+  { ...chunk, unmatched: z.array(z.number().int().min(0)) },
   z.object({}),
 );
 
@@ -54,6 +54,7 @@ export const AppendRecipients = defineRequest(
     firstLine: z.number().int().min(1),
     lastLine: z.number().int().min(0),
     lines: RecipientLines,
+    keys: RecipientKeys,
     /** How many recipients they are. */
     recipients: z.number().int().min(0),
     errors: z.array(RecipientError),

@@ -162,7 +162,9 @@ export const createStatsDeltaStore = (db: Db) => {
     /** Begins the run after `last`. False when another process has begun it. */
     beginRun: async (last: AggregationRun, next: Pick<AggregationRun, "deltas" | "by" | "at">): Promise<boolean> => {
       const update = { $set: { ...next, number: last.number + 1, done: false }, $unset: { rebuild: "" as const } };
-      return (await runs.updateOne({ _id: "aggregation", number: last.number, done: true }, update)).modifiedCount === 1;
+      return (
+        (await runs.updateOne({ _id: "aggregation", number: last.number, done: true }, update)).modifiedCount === 1
+      );
     },
 
     /** Call it when all rollups include the run and its documents are marked. */

@@ -11,6 +11,7 @@ import { createDueMessages, createFinisher } from "./follow-up.ts";
 import { createNotificationCache } from "./notification-cache.ts";
 import { createPipeline, type PipelineDeps } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSends } from "./prepare.ts";
+import { createRecipientValues } from "./recipient-values.ts";
 import { createRecoverLostWork } from "./recover-lost-work.ts";
 import { createRuleEvaluator } from "./rule-evaluator.ts";
 
@@ -33,7 +34,8 @@ export const createDelivery = (
   const checkWaiting = createCheckWaiting(bus);
   const resolve = createResolveSends(bus, deps.rules, evaluator);
   const sendAsLarge = createSendAsLarge(bus);
-  const pipeline = createPipeline({ ...deps, activities, cache, finisher, dueMessages });
+  const recipientValues = createRecipientValues(deps.recipients);
+  const pipeline = createPipeline({ ...deps, activities, cache, finisher, dueMessages, recipientValues });
   const { recover, release } = createRecoverLostWork({ ...deps, pipeline, expansionSteps, expandQueued, dueMessages });
   const begun = createBegunSends({ ...deps, finisher, pipeline, checkWaiting, release, sendAsLarge });
   const deliverGroup = createDeliverGroup({ ...deps, begun, cache, evaluator, pipeline, resolve, sendAsLarge });

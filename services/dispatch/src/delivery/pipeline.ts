@@ -15,6 +15,7 @@ import type { ActivitySends } from "./activity-sends.ts";
 import { createFollowUp, type FollowUpDeps } from "./follow-up.ts";
 import { type CachedNotification, expiryOf } from "./notification-cache.ts";
 import { type PushDeps, type Pushed, pushDevices } from "./push-devices.ts";
+import type { RecipientValues } from "./recipient-values.ts";
 
 export type PipelineDeps = PushDeps &
   FollowUpDeps &
@@ -22,6 +23,7 @@ export type PipelineDeps = PushDeps &
     /** Starts rows that were just made due. */
     readonly sweepDue: () => Promise<void>;
     readonly activities: ActivitySends;
+    readonly recipientValues: RecipientValues;
   };
 
 /** For outcomes of pushes: losing them would repeat the pushes, so unexpected errors are retried, too. */
@@ -94,6 +96,9 @@ export const createPipeline = (deps: PipelineDeps) => {
       ? run.devices.map((device) => ({ ...device, repeat: true }))
       : run.devices;
     const content = cached.document.content.activity && (await activities.current(cached.document));
+    // The rows of a small send have them.
+    const { kind } = (cached.document.expansions && cached.document.content.recipients) ?? {};
+    const withValues = kind && (await deps.recipientValues(run, kind));
     const replaced = content === undefined && cached.document.content.activity !== undefined;
     const reason = replaced ? "replaced" : run.skip;
     const skipped = reason ? allSkipped(all, reason) : also;
@@ -105,7 +110,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     const sent = await inSpan(
       `send ${provider}`,
       { kind: "client", attributes: { "herald.provider": provider, "herald.devices": devices.length } },
-      () => pushDevices(deps, { cached, devices, served: run, skips, content }, signal),
+      () => pushDevices(deps, { cached, devices, served: run, skips, content, withValues }, signal),
     );
     metrics.sent(provider, sent.outcomes, (performance.now() - begun) / 1000);
     if (sent.faults.length > 0)

@@ -18,6 +18,7 @@ import { maxSmallAudience } from "@herald/rules";
 import { noneSkipped, type Sendable, type Skips } from "../domain/settle-row.ts";
 import type { Rules } from "../project-rules.ts";
 import type { Expanded } from "../stores/notification-document.ts";
+import { keyOfRecipient } from "./recipient-values.ts";
 import type { RuleEvaluator } from "./rule-evaluator.ts";
 
 /** The audience of a send: a batch for each platform and provider, with devices sorted by id, and the targets without active device. */
@@ -34,12 +35,11 @@ const audienceOf = ({ content, recipients }: SendV1, found: SendAudience): SendA
   const { kind } = content.recipients;
   const lines = recipients.flat();
   const byKey = new Map(lines.map((line) => [line.key, line.values]));
-  const keyOf = { user: "userId", device: "id", token: "token" } as const;
   const withoutDevice = new Set(found.unmatched);
   return {
     batches: found.batches.map((batch) => ({
       ...batch,
-      devices: batch.devices.map((device) => ({ ...device, values: byKey.get(device[keyOf[kind]] ?? "") })),
+      devices: batch.devices.map((device) => ({ ...device, values: byKey.get(device[keyOfRecipient[kind]] ?? "") })),
     })),
     unmatched: [],
     list: {

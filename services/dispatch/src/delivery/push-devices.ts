@@ -35,12 +35,14 @@ type Batch = {
   readonly skips: Skips;
   /** Instead of the notification's own. */
   readonly content?: NotificationContent | undefined;
+  /** Adds the values of its recipient to a device. */
+  readonly withValues?: ((device: Sendable) => Sendable) | undefined;
 };
 
 /** Sends to the devices of a batch until a stop, and waits for every response. While the database is unavailable, it waits. */
 export const pushDevices = async (
   { cache, pool, openTokens, now }: PushDeps,
-  { cached, devices, served, skips, content = cached.document.content }: Batch,
+  { cached, devices, served, skips, content = cached.document.content, withValues = (device) => device }: Batch,
   signal: AbortSignal,
 ) => {
   const { projectId, _id: notificationId } = cached.document;
@@ -132,7 +134,7 @@ export const pushDevices = async (
       if (!device) continue;
       const turn = yieldIfDue?.();
       if (turn) await turn;
-      const own = cached.contentFor?.(device);
+      const own = cached.contentFor?.(withValues(device));
       if (own && "failure" in own) {
         outcomes[index] = own.failure;
         channel.release(1);

@@ -40,7 +40,7 @@ export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] 
   };
 
   return [
-    handleRequest(bus, ReadRecipients, async ({ projectId, notificationId, page }) => {
+    handleRequest(bus, ReadRecipients, async ({ projectId, notificationId, chunk: page }) => {
       const state = await notifications.getState(projectId, notificationId);
       if (!state || state.end) return { state: "ended" as const };
       let found = await recipients.read(projectId, notificationId, page);
@@ -51,7 +51,7 @@ export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] 
       return found ? { state: "stored" as const, ...found } : { state: "waiting" as const };
     }),
 
-    handleRequest(bus, RecordRecipients, async ({ projectId, notificationId, page, unmatched }) => {
+    handleRequest(bus, RecordRecipients, async ({ projectId, notificationId, chunk: page, unmatched }) => {
       await recipients.record(projectId, notificationId, page, unmatched);
       await notifications.pagesExpanded(projectId, notificationId, page + 1);
       return {};

@@ -39,6 +39,8 @@ type RecipientsDocument = {
   lastLine: number;
   /** The recipients as JSON, until every device has its result; callers choose the names of the values. */
   content?: string;
+  /** Their keys as JSON. */
+  keys?: string;
   /** The last chunk of the notification. `closed`: it ended before all lines were stored. */
   last?: true;
   closed?: true;
@@ -113,6 +115,7 @@ const faultsUpTo = ({ errorsBefore, unmatchedBefore }: Sums, unmatched: number):
 /** A chunk has at most 384 KiB. */
 const erasedAtATime = 20;
 
+const keysOf = (lines: readonly RecipientLine[]): string => JSON.stringify(lines.map(({ key }) => key));
 const linesOf = ({ content }: Pick<RecipientsDocument, "content">): RecipientLine[] =>
   content === undefined ? [] : readRecipientLines(content);
 
@@ -153,6 +156,7 @@ export const createRecipientStore = (db: Db) => {
           notificationId,
           lastLine: lines.at(-1)?.n ?? 0,
           content: JSON.stringify(lines),
+          keys: keysOf(lines),
           recipients: count,
           refused: 0,
           duplicates: 0,
@@ -169,7 +173,18 @@ export const createRecipientStore = (db: Db) => {
 
     /** Stores the chunk after `before`. False when another one is stored in its place. */
     append: async (
-      { projectId, notificationId, lastLine, lines, recipients, errors, refused, duplicates, last }: AppendRecipients,
+      {
+        projectId,
+        notificationId,
+        lastLine,
+        lines,
+        keys,
+        recipients,
+        errors,
+        refused,
+        duplicates,
+        last,
+      }: AppendRecipients,
       before: Latest | undefined,
       at: Date,
     ): Promise<boolean> => {
@@ -183,6 +198,7 @@ export const createRecipientStore = (db: Db) => {
           notificationId,
           lastLine,
           content: lines,
+          keys,
           recipients: (before?.recipients ?? 0) + recipients,
           refused: (before?.refused ?? 0) + refused,
           duplicates: (before?.duplicates ?? 0) + duplicates,
@@ -203,16 +219,22 @@ export const createRecipientStore = (db: Db) => {
         {
           ...{ _id: idOf(notificationId, page), projectId, notificationId, lastLine },
           ...{ recipients, refused, duplicates, errorsBefore },
-          ...{ content: "[]", errors: [], last: true, closed: true, at },
+          ...{ content: "[]", keys: "[]", errors: [], last: true, closed: true, at },
         },
       ]);
     },
 
-    /** A chunk, without lines if its values were removed. Undefined: it is not stored. */
+    /** The keys of a chunk, none if they were removed. Undefined: it is not stored. */
     read: async (projectId: ProjectId, notificationId: NotificationId, page: number) => {
-      const projection = { content: 1, last: 1 };
+      const projection = { keys: 1, last: 1 };
       const found = await chunks.findOne({ _id: idOf(notificationId, page), projectId }, { projection });
-      return found ? { lines: found.content ?? "[]", last: found.last === true } : undefined;
+      return found ? { keys: found.keys ?? "[]", last: found.last === true } : undefined;
+    },
+
+    /** The recipients of a chunk as JSON; none if they were removed. */
+    lines: async (projectId: ProjectId, notificationId: NotificationId, page: number): Promise<string> => {
+      const projection = { content: 1 };
+      return (await chunks.findOne({ _id: idOf(notificationId, page), projectId }, { projection }))?.content ?? "[]";
     },
 
     /** Records that the chunk was expanded. `unmatched`: positions of its recipients without an active device. Repeatable. */
@@ -296,7 +318,11 @@ export const createRecipientStore = (db: Db) => {
     },
 
     removeValues: async (projectId: ProjectId, notificationId: NotificationId): Promise<void> => {
-      await chunks.updateMany({ projectId, notificationId }, { $unset: { content: "" } }, { hint: hints.list });
+      await chunks.updateMany(
+        { projectId, notificationId },
+        { $unset: { content: "", keys: "" } },
+        { hint: hints.list },
+      );
     },
 
     /** Removes an erased user's values. The lines stay, so that a page that is expanded again is cut in the same way. */
@@ -311,7 +337,10 @@ export const createRecipientStore = (db: Db) => {
           const lines = linesOf({ content });
           const kept = eraseLines(lines, erased);
           if (kept.every((line, index) => line === lines[index])) continue;
-          await chunks.updateOne({ _id, projectId, content }, { $set: { content: JSON.stringify(kept) } });
+          await chunks.updateOne(
+            { _id, projectId, content },
+            { $set: { content: JSON.stringify(kept), keys: keysOf(kept) } },
+          );
         }
         if (page.length < erasedAtATime) return;
       }

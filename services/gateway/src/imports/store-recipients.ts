@@ -13,7 +13,7 @@ import type { FileLine } from "./read-upload.ts";
 
 type Chunk = Omit<AppendRecipients, "projectId" | "notificationId" | "kind">;
 /** A chunk that more lines may follow: each recipient as JSON. */
-type OpenChunk = Omit<Chunk, "lines" | "last" | "recipients"> & { lines: string[] };
+type OpenChunk = Omit<Chunk, "lines" | "keys" | "last" | "recipients"> & { lines: string[]; keys: string[] };
 
 type Options = {
   readonly kind: RecipientKind;
@@ -47,6 +47,7 @@ export const storeRecipients = async (
     firstLine,
     lastLine: firstLine - 1,
     lines: [],
+    keys: [],
     errors: [],
     refused: 0,
     duplicates: 0,
@@ -55,7 +56,9 @@ export const storeRecipients = async (
   let bytes = 0;
 
   const flush = async (last: boolean): Promise<void> => {
-    const whole = { ...chunk, lines: `[${chunk.lines.join(",")}]`, recipients: chunk.lines.length, last };
+    const { lines, keys } = chunk;
+    const texts = { lines: `[${lines.join(",")}]`, keys: JSON.stringify(keys) };
+    const whole = { ...chunk, ...texts, recipients: lines.length, last };
     for (;;) {
       try {
         await append(whole);
@@ -85,8 +88,10 @@ export const storeRecipients = async (
     if (handled >= recipientLimits.chunkLines || bytes + size > recipientLimits.chunkBytes) await flush(false);
     chunk.lastLine = n;
     bytes += size;
-    if (isNew) chunk.lines.push(json);
-    else if (line) chunk.duplicates++;
+    if (isNew) {
+      chunk.lines.push(json);
+      chunk.keys.push(line.key);
+    } else if (line) chunk.duplicates++;
     else if (errors.length > 0) {
       chunk.refused++;
       chunk.errors.push(...errors);

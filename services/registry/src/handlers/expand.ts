@@ -77,7 +77,7 @@ type PartitionedPage = {
   readonly batches: readonly Batch[];
   readonly partition: Pick<ExpansionDocument, "batches" | "devices" | "matched">;
   /** What is different in the command for the next page; undefined after the last. */
-  readonly next: Partial<ExpandV1> | undefined;
+  readonly next: (Partial<ExpandV1> & Pick<ExpandV1, "page">) | undefined;
   /** How many buckets a page has; absent: its pages are not ranges of buckets. */
   readonly buckets?: number;
   /** Tells dispatch what was found. */
@@ -97,7 +97,12 @@ const partitionTargets = async (deps: ExpandDeps, data: ExpandV1): Promise<Parti
   const next = nextPage(range);
   return {
     ...page,
-    next: next && { fromBucket: next.from, toBucket: next.to, expansion: { ...data.expansion, byZone } },
+    next: next && {
+      page: data.page + 1,
+      fromBucket: next.from,
+      toBucket: next.to,
+      expansion: { ...data.expansion, byZone },
+    },
     buckets,
   };
 };
@@ -181,8 +186,7 @@ const publishNext = async (
   const { projectId, notificationId, page, targets, recipients } = data;
   const { n } = data.expansion;
   if (next) {
-    const message = { ...data, ...next, page: page + 1 };
-    await hold(() => publish(bus, ExpandV1, message, { id: `expand/${notificationId}/${page + 1}` }));
+    await hold(() => publish(bus, ExpandV1, { ...data, ...next }, { id: `expand/${notificationId}/${next.page}` }));
     return;
   }
   const { batches, pageBatches, devices, matched } =

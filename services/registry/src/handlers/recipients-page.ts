@@ -3,10 +3,11 @@ import { sendRequest } from "@herald/bus";
 import {
   type ExpandV1,
   type PlaceInChunk,
+  pagesOfExpansion,
   ReadRecipients,
   type RecipientKind,
   RecordRecipients,
-  readRecipientLines,
+  readRecipientKeys,
 } from "@herald/contracts";
 import { HeraldError, LRUCache } from "@herald/kit";
 import type { Deps } from "../deps.ts";
@@ -15,20 +16,22 @@ import { readRecipients } from "../requests/read-recipients.ts";
 
 type PageDeps = Pick<Deps, "bus" | "audience" | "expansions" | "now">;
 
-/** The chunk of a page, where it begins in it, and the lines without an active device before. */
-const chunkOf = ({ page, chunk }: ExpandV1) => chunk ?? { n: page, line: 0, unmatched: [] };
+/** The chunk of a page. */
+const chunkOf = ({ page }: ExpandV1): number => Math.floor(page / pagesOfExpansion);
+/** Where a page begins in its chunk, and the lines without an active device before. */
+const partOf = ({ part }: ExpandV1) => part ?? { line: 0, unmatched: [] };
 
 /** Reads a page of a chunk: recipients and their devices. `again`: up to another end. Undefined when the notification has ended. */
 const readPage = async ({ bus, audience }: PageDeps, data: ExpandV1, kind: RecipientKind) => {
   const { projectId, notificationId, app, devicePaths, rules } = data;
-  const { n, unmatched: _, ...from } = chunkOf(data);
-  const chunk = await sendRequest(bus, ReadRecipients, { projectId, notificationId, page: n });
+  const { unmatched: _, ...from } = partOf(data);
+  const chunk = await sendRequest(bus, ReadRecipients, { projectId, notificationId, chunk: chunkOf(data) });
   if (chunk.state === "ended") return undefined;
   if (chunk.state === "waiting") throw new HeraldError("service-unavailable", "the recipients are not stored yet");
-  const lines = readRecipientLines(chunk.lines);
+  const keys = readRecipientKeys(chunk.keys);
   const again = (to?: PlaceInChunk) =>
-    readRecipients(audience, { projectId, kind, lines, from, to, app, devicePaths, rules });
-  return { found: await again(), again, lines: lines.length, last: chunk.last };
+    readRecipients(audience, { projectId, kind, keys, from, to, app, devicePaths, rules });
+  return { found: await again(), again, lines: keys.length, last: chunk.last };
 };
 
 /** Pages that are read ahead, with their devices some 2 MB each. More uploads at a time need none: their pages overlap anyway. */
@@ -76,13 +79,15 @@ export const createPartitionRecipients = (deps: PageDeps) => {
     const isSame = !stored?.to || isDeepStrictEqual(stored.to, read.found.to);
     const { devices, unmatched: own, to } = isSame ? read.found : await read.again(stored.to);
 
-    const { n, unmatched: before } = chunkOf(data);
-    const unmatched = [...before, ...own];
+    const unmatched = [...partOf(data).unmatched, ...own];
     const isWhole = to.line >= read.lines;
-    const rest = isWhole ? { n: n + 1, line: 0, unmatched: [] } : { n, ...to, unmatched };
-    const next = isWhole && read.last ? undefined : { chunk: rest.n === page + 1 && isWhole ? undefined : rest };
+    const chunk = chunkOf(data);
+    const rest = isWhole
+      ? { page: (chunk + 1) * pagesOfExpansion, part: undefined }
+      : { page: page + 1, part: { ...to, unmatched } };
+    const next = isWhole && read.last ? undefined : rest;
     if (next && ahead.size < maxAhead) {
-      const following = { ...data, ...next, page: page + 1 };
+      const following = { ...data, ...next };
       // Whatever failed is tried again at the page's turn.
       const reading = readPage(deps, following, kind).catch(() => undefined);
       ahead.set(nameOf(following), reading);
@@ -93,7 +98,7 @@ export const createPartitionRecipients = (deps: PageDeps) => {
       next,
       // Once for a chunk, with all its lines.
       ...(isWhole && {
-        record: () => sendRequest(bus, RecordRecipients, { projectId, notificationId, page: n, unmatched }),
+        record: () => sendRequest(bus, RecordRecipients, { projectId, notificationId, chunk, unmatched }),
       }),
     };
   };

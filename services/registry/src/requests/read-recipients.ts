@@ -1,4 +1,4 @@
-import type { AskedRules, PlaceInChunk, ProjectId, RecipientKind, RecipientLine } from "@herald/contracts";
+import type { AskedRules, PlaceInChunk, ProjectId, RecipientKind } from "@herald/contracts";
 import { createYieldIfDue } from "@herald/kit";
 import type { Partitionable } from "../domain/partition-batches.ts";
 import { type AudienceRow, mayBeReachedTwice, partitionableOf } from "../stores/audience-row.ts";
@@ -18,8 +18,8 @@ const maxDevices = 5_000;
 type Recipients = {
   readonly projectId: ProjectId;
   readonly kind: RecipientKind;
-  /** A chunk. */
-  readonly lines: readonly RecipientLine[];
+  /** Of a chunk, by line; empty for a user who was erased. */
+  readonly keys: readonly string[];
   /** Where the page begins in the chunk. */
   readonly from: PlaceInChunk;
   /** Where it ended when it was read first; absent: this is the first time. */
@@ -38,11 +38,11 @@ type Recipients = {
  */
 const readRows = async (
   audience: Pick<AudienceStore, "ofRecipients">,
-  { projectId, kind, lines, from, to, ...asked }: Recipients,
+  { projectId, kind, keys: all, from, to, ...asked }: Recipients,
 ): Promise<{ rows: AudienceRow[]; to: PlaceInChunk }> => {
   const read = (end: number, range: IdRange, limit?: number) => {
     // Sorted, and all in one query: FerretDB plans a query for milliseconds, and reads neighbours in an index together.
-    const keys = [...new Set(lines.slice(from.line, end).map(({ key }) => key))].filter((key) => key !== "").sort();
+    const keys = [...new Set(all.slice(from.line, end))].filter((key) => key !== "").sort();
     if (keys.length === 0) return [];
     return audience.ofRecipients(projectId, kind, keys, { ...asked, range, ...(limit !== undefined && { limit }) });
   };
@@ -51,7 +51,7 @@ const readRows = async (
     const end = to.after === undefined ? to.line : to.line + 1;
     return { rows: await read(end, { after, upTo: to.after }), to };
   }
-  for (let end = after === undefined ? lines.length : from.line + 1; ; ) {
+  for (let end = after === undefined ? all.length : from.line + 1; ; ) {
     const rows = await read(end, { after }, maxDevices + 1);
     if (rows.length <= maxDevices) return { rows, to: { line: end } };
     if (end - from.line === 1)
@@ -60,21 +60,20 @@ const readRows = async (
   }
 };
 
-/** The active devices of a page of a chunk, each with its recipient's values, and the positions of recipients without a device. */
+/** The active devices of a page of a chunk, and the positions of recipients without a device. */
 export const readRecipients = async (
   audience: Pick<AudienceStore, "ofRecipients" | "ofInstallations">,
   recipients: Recipients,
 ): Promise<{ devices: Partitionable[]; unmatched: number[]; to: PlaceInChunk }> => {
-  const { projectId, kind, lines, from, app, devicePaths, rules } = recipients;
+  const { projectId, kind, keys, from, app, devicePaths, rules } = recipients;
   const { rows, to } = await readRows(audience, recipients);
   const first = from.after === undefined ? from.line : from.line + 1;
-  const own = lines.slice(from.line, to.after === undefined ? to.line : to.line + 1);
-  // A user who was erased has no key.
-  const byKey = new Map(own.map(({ key, values }) => [key, values] as const));
-  byKey.delete("");
+  const own = keys.slice(from.line, to.after === undefined ? to.line : to.line + 1);
+  const asked = new Set(own);
+  asked.delete("");
 
   const doubtful = rows.filter(mayBeReachedTwice);
-  const targets = doubtful.length === 0 ? [] : await parseTargets([...byKey.keys()].map((key) => `${kind}:${key}`));
+  const targets = doubtful.length === 0 ? [] : await parseTargets([...asked].map((key) => `${kind}:${key}`));
   const twice = await reachedTwice(audience, { projectId, targets, app }, doubtful);
   const matched = new Set<string>();
   const devices: Partitionable[] = [];
@@ -83,18 +82,12 @@ export const readRecipients = async (
     const due = yieldIfDue();
     if (due) await due;
     const key = keyOf[kind](row) ?? "";
-    const values = byKey.get(key);
-    if (values === undefined) continue;
+    if (!asked.has(key)) continue;
     matched.add(key);
-    if (twice.has(row._id)) continue;
-    const device = partitionableOf(row, { devicePaths, rules });
-    const { recipient } = device;
-    // Not a copy: an upload has as many devices as a broadcast.
-    recipient.values = recipient.values === undefined ? values : { ...values, ...recipient.values };
-    devices.push(device);
+    if (!twice.has(row._id)) devices.push(partitionableOf(row, { devicePaths, rules }));
   }
-  const unmatched = [...lines.keys()].filter(
-    (at) => at >= first && at < from.line + own.length && !matched.has(lines[at]?.key ?? ""),
+  const unmatched = [...keys.keys()].filter(
+    (at) => at >= first && at < from.line + own.length && !matched.has(keys[at] ?? ""),
   );
   return { devices, unmatched, to };
 };
