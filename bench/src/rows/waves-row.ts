@@ -28,7 +28,7 @@ const localTime = (at: Date): string => at.toISOString().slice(0, "2030-01-31T09
 type Planned = {
   readonly _id: string;
   readonly step?: string;
-  readonly waves?: {
+  readonly expansions?: {
     readonly list: readonly { readonly at: Date }[];
     readonly local: { readonly at: string; readonly since: string };
   };
@@ -39,13 +39,13 @@ const makeDue = async (system: System, id: string): Promise<number> => {
   const notifications = system.database("dispatch").collection<Planned>("notifications");
   const { list, local } = await until("the plan of the waves", async () => {
     const found = await notifications.findOne({ _id: id, step: "scheduled" });
-    return found?.waves;
+    return found?.expansions;
   });
   const change = {
-    "waves.list": list.map((wave) => ({ ...wave, at: earlier(wave.at) })),
+    "expansions.list": list.map((wave) => ({ ...wave, at: earlier(wave.at) })),
     // The waves are planned again when each begins.
-    "waves.local.at": localTime(earlier(new Date(`${local.at}Z`))),
-    "waves.local.since": earlier(earlier(new Date(local.since))).toISOString(),
+    "expansions.local.at": localTime(earlier(new Date(`${local.at}Z`))),
+    "expansions.local.since": earlier(earlier(new Date(local.since))).toISOString(),
     nextAt: earlier(list[0]?.at ?? new Date()),
   };
   await notifications.updateOne({ _id: id }, { $set: change });
