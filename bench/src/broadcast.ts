@@ -55,7 +55,7 @@ export const broadcast = (system: System, sink: Sink, topic: string, devices: nu
 export const linesOfEach = (broadcasts: readonly Broadcast[]): Line[] => [
   ...partLines(
     broadcasts.map(({ cost }) => cost),
-    "µs a push",
+    "µs",
   ),
   ...partLines(
     broadcasts.map((one) => one.peakMegabytes),

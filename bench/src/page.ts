@@ -1,6 +1,6 @@
 import { cpus, totalmem } from "node:os";
 import { evaluateGoal, type Goal, goals } from "./goals.ts";
-import { type Line, spread, type Table } from "./table.ts";
+import { type Figure, figureIn, type Line, spread, type Table } from "./table.ts";
 import type { Versions } from "./versions.ts";
 
 export type Page = {
@@ -14,103 +14,166 @@ export type Page = {
   readonly earlier?: string;
 };
 
-const goalHeading = "## What the send path must reach";
+/** The cells of a table on the page, by row and column. */
+type Rows = Map<string, Map<string, string>>;
 
-/** The sections of a page by their headings. */
+const summaryHeading = "# Performance";
+const goalHeading = "## Goals";
+const onlyColumn = "median";
+
+/** What Herald does, in five figures. */
+const summary: readonly { readonly work: string; readonly figure: Figure; readonly unit: string }[] = [
+  { work: "sends to one device each, pushed", figure: "direct", unit: "/s" },
+  { work: "the same, 100 a request", figure: "batch", unit: "/s" },
+  { work: "one send to a large topic, pushed", figure: "broadcast", unit: "/s" },
+  { work: "POST to push at rest, p50", figure: "latency-p50", unit: "ms" },
+  { work: "devices that register", figure: "registrations", unit: "/s" },
+];
+
+/** The text under each heading. */
 const sectionsOf = (text: string): ReadonlyMap<string, string> =>
+  new Map(text.split(/^(?=#+ )/m).map((section) => [section.slice(0, section.indexOf("\n")), section]));
+
+const rowsIn = (section = ""): Rows => {
+  const [columns = [], , ...rows] = section
+    .split("\n")
+    .filter((line) => line.startsWith("|"))
+    .map((line) =>
+      line
+        .split("|")
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    );
+  return new Map(
+    rows.map(([name = "", ...cells]) => [name, new Map(cells.map((cell, at) => [columns[at + 1] ?? "", cell]))]),
+  );
+};
+
+const rowOf = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+
+const textOf = (rows: Rows): string => {
+  const columns = [...new Set([...rows.values()].flatMap((cells) => [...cells.keys()]))];
+  return [
+    rowOf(["", ...columns]),
+    rowOf(["---", ...columns.map(() => "---:")]),
+    ...[...rows].map(([name, cells]) => rowOf([name, ...columns.map((column) => cells.get(column) ?? "")])),
+  ].join("\n");
+};
+
+/** `Part: row` is one row of the table of its part; any other title has a table of its own. */
+const placeOf = ({ title }: Table): { readonly heading: string; readonly row?: string } => {
+  const [part = "", row] = title.split(": ");
+  const heading = `## ${part[0]?.toUpperCase()}${part.slice(1)}`;
+  return row === undefined ? { heading } : { heading, row };
+};
+
+/** In the order of the numbers in one cell. */
+const processes = ["gateway", "registry", "dispatch", "analytics", "nats", "mongo", "postgres", "sink", "load"];
+const lineOfProcess = new RegExp(`^(${processes.join("|")}) (.+)$`);
+
+const medianOf = ({ values, digits }: Line): string => spread(values, digits)[1];
+
+const withRange = (line: Line): string => {
+  const [min, median, max] = spread(line.values, line.digits);
+  return min === max ? median : `${median} (${min}–${max})`;
+};
+
+/** The cells of a table. The processes share a cell: a row or column for each would hide the others. */
+const cellsOf = (table: Table): Rows => {
+  const rows: Rows = new Map();
+  const put = (label: string, cellAt: (column: number) => string): void => {
+    const [first = "", second] = label.split(": ");
+    const { row = second === undefined ? label : first } = placeOf(table);
+    const column = second ?? (placeOf(table).row === undefined ? onlyColumn : label);
+    const cells = rows.get(row) ?? new Map<string, string>();
+    rows.set(row, cells.set(column, cellAt(cells.size)));
+  };
+  const ofProcesses = new Map<string, Map<string, string>>();
+  for (const line of table.lines) {
+    const label = line.label.trim().replace(/ +/g, " ");
+    const [, process = "", unit] = lineOfProcess.exec(label) ?? [];
+    if (unit === undefined) {
+      put(label, (column) => (column === 0 ? withRange(line) : medianOf(line)));
+      continue;
+    }
+    const medians = ofProcesses.get(unit) ?? new Map<string, string>();
+    ofProcesses.set(unit, medians.set(process, medianOf(line)));
+    const last = processes.findLastIndex((name) => medians.has(name));
+    const shown = processes.slice(0, last + 1).map((name) => medians.get(name) ?? "–");
+    put(`each process, ${unit}`, () => shown.join("/"));
+  }
+  return rows;
+};
+
+/** The tables by heading: those of the earlier page with these ones in their place. */
+const partsOf = (tables: readonly Table[], before: ReadonlyMap<string, string>): ReadonlyMap<string, Rows> => {
+  const kept = [...before].filter(([heading]) => heading.startsWith("## ") && heading !== goalHeading);
+  const parts = new Map(kept.map(([heading, section]) => [heading, rowsIn(section)]));
+  for (const table of tables) {
+    const { heading, row } = placeOf(table);
+    const rows = row === undefined ? new Map() : (parts.get(heading) ?? new Map());
+    for (const [name, cells] of cellsOf(table)) rows.set(name, cells);
+    parts.set(heading, rows);
+  }
+  return parts;
+};
+
+const summaryRows = (tables: readonly Table[], before: Rows): Rows =>
   new Map(
-    text
-      .split(/^(?=## )/m)
-      .slice(1)
-      .map((section) => [section.slice(0, section.indexOf("\n")), section.trimEnd()]),
+    summary.map(({ work, figure, unit }) => {
+      const value = figureIn(tables)(figure);
+      const now = new Map([[onlyColumn, value === undefined ? "" : `${value.toFixed(0)} ${unit}`]]);
+      return [work, value === undefined ? (before.get(work) ?? now) : now];
+    }),
   );
 
-const isGoalRow = (line: string): boolean => /^\| (?!\||---)/.test(line);
-
-const headingOf = ({ title }: Table): string => `## ${title[0]?.toUpperCase()}${title.slice(1)}`;
-
-const partOfSystem = /^(gateway|registry|dispatch|analytics|nats|mongo|postgres|sink|load) (.+)$/;
-
-/** The rows of a table. Lines of several processes share one row of medians: as rows of their own they would hide the others. */
-const rowsOf = (lines: readonly Line[]): string[] => {
-  const rows: { label: string; median: string; range: string; unit?: string }[] = [];
-  for (const { label, values, digits } of lines) {
-    const name = label.trim().replace(/ +/g, " ");
-    const [min, median, max] = spread(values, digits);
-    const [, part, unit] = partOfSystem.exec(name) ?? [];
-    const last = rows.at(-1);
-    if (unit === undefined) rows.push({ label: name, median, range: min === max ? "" : `${min}–${max}` });
-    else if (last?.unit === unit) last.median += `, ${part} ${median}`;
-    else rows.push({ label: `each process, ${unit}`, median: `${part} ${median}`, range: "", unit });
-  }
-  return rows.map(({ label, median, range }) => `| ${label} | ${median} | ${range} |`);
+const goalCells = (goal: Goal, tables: readonly Table[]): Map<string, string> => {
+  const { reached, state } = evaluateGoal(goal, tables);
+  return new Map([
+    ["in", goal.unit],
+    ["threshold", `${goal.atMost ? "≤" : "≥"} ${goal.threshold}`],
+    ["goal", String(goal.goal)],
+    ["reached", reached?.toFixed(goal.digits) ?? ""],
+    ["result", state],
+  ]);
 };
 
-const section = (table: Table): string =>
-  [headingOf(table), "", "| | median | range |", "| --- | ---: | ---: |", ...rowsOf(table.lines)].join("\n");
-
-const goalRow = (goal: Goal, tables: readonly Table[]): string => {
-  const { unit, digits = 0, atMost } = goal;
-  const { reached, ratio, state } = evaluateGoal(goal, tables);
-  const limit = (value: number) => `${atMost ? "≤" : "≥"} ${value} ${unit}`;
-  const cells = [
-    goal.work,
-    limit(goal.threshold),
-    limit(goal.goal),
-    reached === undefined ? "" : `${reached.toFixed(digits)} ${unit}`,
-    ratio === undefined ? "" : ratio.toFixed(2),
-    state,
-  ];
-  return `| ${cells.join(" | ")} |`;
-};
-
-const goalTable = (tables: readonly Table[], earlier: readonly string[]): string =>
-  [
-    "| | threshold | goal | reached | ratio to the threshold | |",
-    "| --- | ---: | ---: | ---: | ---: | --- |",
-    ...goals.map((goal, index) => {
-      const row = goalRow(goal, tables);
-      const before = earlier[index];
-      return row.endsWith("| not measured |") && before?.startsWith(`| ${goal.work} |`) ? before : row;
+const goalRows = (tables: readonly Table[], before: Rows): Rows =>
+  new Map(
+    goals.map((goal) => {
+      const now = goalCells(goal, tables);
+      return [goal.work, now.get("reached") === "" ? (before.get(goal.work) ?? now) : now];
     }),
-  ].join("\n");
+  );
 
 /** docs/reference/performance.md. */
 export const page = ({ tables, runs, args, versions, at, earlier = "" }: Page): string => {
   const before = sectionsOf(earlier);
-  const goalRows = (before.get(goalHeading) ?? "").split("\n").filter(isGoalRow);
-  const measured = new Set([goalHeading, ...tables.map(headingOf)]);
-  const kept = [...before].flatMap(([heading, text]) => (measured.has(heading) ? [] : [text]));
   const command = ["npm run bench", ...(args.length > 0 ? ["--", ...args] : [])].join(" ");
   const machine = `${cpus().length} cores (${cpus()[0]?.model.trim() ?? "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GB, ${process.platform}`;
-  return `# Performance
+  return `${summaryHeading}
 
-Written by \`${command}\` on ${at.toISOString().slice(0, 10)}; each figure from ${runs} ${runs === 1 ? "run" : "runs"}. Figures of rows
-that it did not run are from earlier runs.
+On ${machine}, which services, broker, database, load and fake providers share:
 
-| | |
-| --- | --- |
-| machine | ${machine} |
-| broker | ${versions.broker} |
-| database | ${versions.database} |
-| runtime | Node ${process.version} |
+${textOf(summaryRows(tables, rowsIn(before.get(summaryHeading))))}
 
-Services, broker, database, load and fake providers share these cores. Herald's figures include the audience, the ledger of every device,
-open tokens, statistics and streams that are synced to disk; a run counts only when every device got its push once. Each table has a
-*floor*, measured in the same run: for broadcasts \`node:http2\` alone, for single sends bare express, a schema, one synced publish for
-the sends of the same moment, and \`node:http2\`. The *peer* is another sender on the same machine, with a fake provider of its own.
-[What limits speed](../explanation/speed.md) shows where the time goes and what was tried.
+Written by \`${command}\` on ${at.toISOString().slice(0, 10)}: medians of ${runs} ${runs === 1 ? "run" : "runs"}, the first of a row
+with minimum and maximum in brackets. Rows that it did not run are from earlier runs. With ${versions.broker}, ${versions.database} and Node ${process.version}.
+
+A run counts only when every device got its push once. The figures include the audience, the ledger of every device, open tokens,
+statistics and streams that are synced to disk. *Floor*: in the same run, \`node:http2\` alone for broadcasts; for single sends bare express, a
+schema, one synced publish for the sends of the same moment, and \`node:http2\`. *Peer*: another sender, with a fake provider of its own.
+*Plain*: the same without what the row adds. *Each process*: ${processes.join("/")}; sink is the fake provider.
+[What limits speed](../explanation/speed.md) shows where the time goes.
+
+${[...partsOf(tables, before)].map(([heading, rows]) => `${heading}\n\n${textOf(rows)}`).join("\n\n")}
 
 ${goalHeading}
 
-Medians. Below a ratio of 1 the threshold is not reached.
-
-${goalTable(tables, goalRows)}
+${textOf(goalRows(tables, rowsIn(before.get(goalHeading))))}
 
 ![Single sends before and after: sends a second and CPU of a send](performance.svg)
 
 The two grey figures of CPU are older runs that left PostgreSQL and the load out.
-
-${[...tables.map(section), ...kept].join("\n\n")}
 `;
 };

@@ -64,7 +64,7 @@ export const besidePeer = (peer: Peer | undefined, work: PeerWork, rates: readon
   if (peer === undefined || figures === undefined) return [];
   const middle = median(figures.rates);
   return [
-    { label: `${peer.name}, a second`, values: figures.rates },
+    { label: `${peer.name}/s`, values: figures.rates },
     { label: `ratio to ${peer.name}`, values: rates.map((rate) => rate / middle), digits: 2 },
   ];
 };

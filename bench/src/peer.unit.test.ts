@@ -42,7 +42,7 @@ describe("what a peer prints", () => {
 
   test("stands beside rates as a ratio to its median", () => {
     expect(besidePeer(parsePeer(printed), "singles", [1186, 2372])).toEqual([
-      { label: "gorush, a second", values: [2335, 2372, 2543] },
+      { label: "gorush/s", values: [2335, 2372, 2543] },
       { label: "ratio to gorush", values: [0.5, 1], digits: 2 },
     ]);
     expect(besidePeer(parsePeer("singles: 1 a second"), "broadcast", [1])).toEqual([]);

@@ -16,8 +16,8 @@ type Sent = {
 
 /** CPU per send of each process, including load and sink. */
 export const costLines = (costs: readonly Cost[]): Line[] => [
-  { label: "CPU of Herald's services, µs a send", values: costs.map((cost) => sumOf(cost, services)) },
-  ...partLines(costs, "µs a send"),
+  { label: "CPU of Herald, µs", values: costs.map((cost) => sumOf(cost, services)) },
+  ...partLines(costs, "µs"),
 ];
 
 /** Sends to one device each, beside the floor and the peer of the same run. */
@@ -27,17 +27,17 @@ export const sendLines = ({ singles, floors, peer, work, figure }: Sent): Line[]
   // The floor is the same program in every row, so goals and the plot read it from one row.
   const floorFigure = <Name extends string>(name: Name) => (figure === "direct" ? { figure: name } : {});
   return [
-    { label: "sends/s, pushed", values: rates, figure },
-    { label: "floor, sends/s", values: floors.map(({ perSecond }) => perSecond), ...floorFigure("send-floor") },
+    { label: "sends/s", values: rates, figure },
+    { label: "floor/s", values: floors.map(({ perSecond }) => perSecond), ...floorFigure("send-floor") },
     {
-      label: "ratio to the floor",
+      label: "ratio to floor",
       values: rates.map((rate, run) => rate / (floors[run]?.perSecond ?? 1)),
       digits: 2,
     },
     ...besidePeer(peer, work, rates),
-    { label: "CPU of all processes, µs a send", values: costs.map((cost) => sumOf(cost)), figure: `${figure}-cpu` },
+    { label: "CPU of all, µs", values: costs.map((cost) => sumOf(cost)), figure: `${figure}-cpu` },
     {
-      label: "floor, all its processes, µs a send",
+      label: "CPU of floor, µs",
       values: floors.map(({ cost }) => sumOf(cost)),
       ...floorFigure("send-floor-cpu"),
     },

@@ -26,6 +26,7 @@ export type Figure =
 
 /** One line of a table: values by run. */
 export type Line = {
+  /** `row: column` in a table that it shares with nothing. */
   readonly label: string;
   readonly values: readonly number[];
   readonly digits?: number;
@@ -33,6 +34,7 @@ export type Line = {
   readonly figure?: Figure;
 };
 export type Table = {
+  /** `Part: row`, if the page shows it as a row of a table that it shares. */
   readonly title: string;
   readonly lines: readonly Line[];
 };

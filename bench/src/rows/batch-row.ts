@@ -43,7 +43,7 @@ export const batchRow: Row = {
       }
     });
     yield {
-      title: `APNs: ${batchOf} different notifications a request, to one device each, from the first POST to the last push`,
+      title: `Sends to one device each: ${batchOf} a request`,
       lines: sendLines({ singles: batches, floors, peer, work: "batches", figure: "batch" }),
     };
   },

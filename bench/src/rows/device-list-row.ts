@@ -65,7 +65,7 @@ export const deviceListRow: Row = {
           took.push(await samplesOf(() => of.get(`/devices?per_page=${perPage}${path(middle, count)}`)));
         for (const percent of [50, 99]) {
           const values = took.map((times) => percentile(times, percent));
-          lines.push({ label: `${name} of ${count}, p${percent} ms`, values, digits: 1 });
+          lines.push({ label: `${name}: p${percent} ms of ${count}`, values, digits: 1 });
         }
       }
     yield { title: `lists of ${listed.join(" and ")} devices`, lines };

@@ -34,18 +34,18 @@ export const deviceValuesRow: Row = {
       shown.push(await send(system, topic, devices));
     }
     yield {
-      title: `APNs: one send to a topic of ${devices} devices that shows values of each, from the POST to the last push`,
+      title: `Large sends that do more, beside plain ones: values of each of ${devices} in the text`,
       lines: [
         { label: "pushes/s", values: shown.map((one) => one.pushesPerSecond) },
-        { label: "pushes/s of the same text for all", values: plain.map((one) => one.pushesPerSecond) },
+        { label: "plain/s", values: plain.map((one) => one.pushesPerSecond) },
         {
-          label: "ratio",
+          label: "ratio to plain",
           values: shown.map((one, run) => one.pushesPerSecond / (plain[run]?.pushesPerSecond ?? 1)),
           digits: 2,
           figure: "device-values",
         },
-        { label: "CPU of Herald, µs a push", values: shown.map((one) => one.ownCpu) },
-        { label: "the same text's, µs a push", values: plain.map((one) => one.ownCpu) },
+        { label: "CPU of Herald, µs", values: shown.map((one) => one.ownCpu) },
+        { label: "CPU of plain, µs", values: plain.map((one) => one.ownCpu) },
         ...linesOfEach(shown),
       ],
     };

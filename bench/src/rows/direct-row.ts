@@ -49,12 +49,12 @@ const directTo = (kind: Kind): Row => ({
         keyed.push(await sendThroughHerald(system, sink, { ...load, keys: true }));
       }
     });
-    const title = `APNs: single sends to one \`${kind}:\` target each, from the first POST to the last push`;
+    const title = `Sends to one device each: one \`${kind}:\` target`;
     const { figure } = kinds[kind];
     const lines = (singles: readonly Singles[], name: DirectFigure) =>
       sendLines({ singles, floors, peer: context.peer, work: "singles", figure: name });
     yield { title, lines: lines(plain, figure) };
-    yield { title: `${title}, each with an Idempotency-Key`, lines: lines(keyed, `${figure}-keyed`) };
+    yield { title: `${title}, with a key`, lines: lines(keyed, `${figure}-keyed`) };
   },
 });
 
@@ -83,12 +83,12 @@ export const slowDirectRow: Row = {
     }
     const rates = slow.map(({ perSecond }) => perSecond);
     yield {
-      title: `APNs that takes ${latencyMs} ms: single sends to one device each`,
+      title: `Single sends that do more, beside plain ones: APNs takes ${latencyMs} ms`,
       lines: [
-        { label: "sends/s, pushed", values: rates },
-        { label: "sends/s without latency", values: quick },
+        { label: "sends/s", values: rates },
+        { label: "plain/s", values: quick },
         {
-          label: "ratio",
+          label: "ratio to plain",
           values: rates.map((rate, run) => rate / (quick[run] ?? 1)),
           digits: 2,
           figure: "direct-50ms-ratio",

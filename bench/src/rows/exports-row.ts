@@ -50,10 +50,10 @@ export const exportsRow: Row = {
         costs.push(sumOf(cost));
       }
       lines.push({
-        ...{ label: `${label}, rows/s`, values, digits: 0 },
+        ...{ label: `${label}: rows/s`, values, digits: 0 },
         ...(label === "NDJSON" && { figure: "exports" as const }),
       });
-      lines.push({ label: "CPU of all processes, µs a row", values: costs });
+      lines.push({ label: `${label}: CPU of all, µs`, values: costs });
     }
     yield { title: `exports of ${rows} devices`, lines };
   },

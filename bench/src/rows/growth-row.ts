@@ -3,10 +3,10 @@ import type { Row } from "../row.ts";
 import { median, type Table } from "../table.ts";
 
 const tableOf = (devices: number, broadcasts: readonly Broadcast[]): Table => ({
-  title: `APNs: one send to a topic of ${devices} devices, put by registry's own store in bulk`,
+  title: `Sends to many devices: APNs, a topic of ${devices}, stored in bulk`,
   lines: [
     { label: "pushes/s", values: broadcasts.map((one) => one.pushesPerSecond) },
-    { label: "CPU of Herald, µs a push", values: broadcasts.map((one) => one.ownCpu) },
+    { label: "CPU of Herald, µs", values: broadcasts.map((one) => one.ownCpu) },
     ...linesOfEach(broadcasts),
   ],
 });

@@ -56,7 +56,7 @@ export const latencyRow: Row = {
         for (const [took, send] of measured) took.push(await latencies(sink, samples, send));
     });
     const at = (percent: number, all: readonly number[][]) => all.map((took) => percentile(took, percent));
-    const title = (to: string) => `from the POST to the push at APNs, idle, one send at a time to ${to}`;
+    const title = (to: string) => `From POST to push, at rest: ${to}`;
     const toDevice: Table = {
       title: title("a device"),
       lines: [

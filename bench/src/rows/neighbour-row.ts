@@ -46,11 +46,11 @@ export const neighbourRow: Row = {
       }));
     const [median, slow] = lines(beside, "with");
     yield {
-      title: `one device of a project while ${waiting} sends of another wait, from the POST to the push`,
+      title: `Direct sends beside other work: ${waiting} sends of another project wait`,
       lines: [
         ...lines(quiet, "without"),
         ...(median && slow ? [median, { ...slow, figure: "neighbour-p99" as const }] : []),
-        { label: "sends/s of the noisy project, pushed", values: rates },
+        { label: "the other work/s", values: rates },
       ],
     };
   },

@@ -3,9 +3,9 @@ import type { Row } from "../row.ts";
 import type { Line } from "../table.ts";
 
 const labels: Readonly<Record<PeerWork, string>> = {
-  broadcast: "pushes/s, many tokens a request",
-  batches: "sends/s, 100 a request",
-  singles: "sends/s, one a request",
+  broadcast: "many tokens a request",
+  batches: "100 a request",
+  singles: "one a request",
 };
 const works = ["broadcast", "batches", "singles"] as const;
 
@@ -23,10 +23,13 @@ export const peerRow: Row = {
       const figures = peer[work];
       if (figures === undefined) return [];
       const { rates, cpuMicros } = figures;
-      const rate: Line = { label: labels[work], values: rates, figure: `peer-${work}` };
+      const rate: Line = { label: `${labels[work]}: sends/s`, values: rates, figure: `peer-${work}` };
       if (cpuMicros === undefined) return [rate];
-      return [rate, { label: "  µs each, of its own process", values: [cpuMicros], figure: `peer-${work}-cpu` }];
+      return [
+        rate,
+        { label: `${labels[work]}: CPU of its process, µs`, values: [cpuMicros], figure: `peer-${work}-cpu` },
+      ];
     });
-    yield { title: `the peer, ${peer.name}, with a fake provider and a load of its own`, lines };
+    yield { title: `the peer, ${peer.name}`, lines };
   },
 };

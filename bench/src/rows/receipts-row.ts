@@ -115,26 +115,26 @@ export const receiptsRow: Row = {
       const [before, after] = [without.map(of), asked.map(of)];
       const ratios = after.map((value, run) => value / (before[run] ?? 1));
       return [
-        { label: `${label} without`, values: before },
-        { label: `${label} with`, values: after },
-        { label: "  ratio", values: ratios, digits: 2, figure: `receipts-${figure}-ratio` as const },
+        { label: `${label}: without`, values: before },
+        { label: `${label}: with`, values: after },
+        { label: `${label}: ratio`, values: ratios, digits: 2, figure: `receipts-${figure}-ratio` as const },
       ];
     };
     yield {
-      title: `one send to a topic of ${devices} devices, each asked for a receipt, which comes within ${receiptSeconds} s of its push`,
+      title: `a send to ${devices} devices that asks each for a receipt within ${receiptSeconds} s`,
       lines: [
         ...pair("pushes/s", ({ sent }) => sent.pushesPerSecond, "broadcast"),
-        ...pair("a direct send, POST to push, p99 ms", ({ direct }) => direct, "direct"),
+        ...pair("a direct send of its project, p99 ms", ({ direct }) => direct, "direct"),
         ...pair("an open, PUT to event, p99 ms", ({ opens }) => opens, "opens"),
         ...partLines(
           without.map(({ sent }) => sent.cost),
-          "µs a push without",
+          "µs a push: without",
         ),
         ...partLines(
           asked.map(({ sent }) => sent.cost),
-          "µs a push with",
+          "µs a push: with",
         ),
-        ...partLines(costOfReceipts(without, asked), "µs a receipt"),
+        ...partLines(costOfReceipts(without, asked), "µs a receipt: with"),
       ],
     };
   },

@@ -49,15 +49,15 @@ const eventsAreOut = async (system: System): Promise<void> => {
 };
 
 const kinds = [
-  { title: "devices that register", by: "backend", status: "201", figure: "registrations", floor: "201" },
+  { title: "Devices that register: new", by: "backend", status: "201", figure: "registrations", floor: "201" },
   {
-    title: "devices that their app registers again, unchanged",
+    title: "Devices that register: again by their app, unchanged",
     by: "app",
     status: "200",
     figure: "registrations-unchanged",
     floor: "200",
   },
-  { title: "devices that a backend registers again: a new credential each", by: "backend", status: "200" },
+  { title: "Devices that register: again by a backend, with a new credential", by: "backend", status: "200" },
 ] as const;
 
 /** Registrations of apps: on their first start, and on every later start. */
@@ -98,17 +98,17 @@ export const registrationsRow: Row = {
       const rates = own.map(({ perSecond }) => perSecond);
       const costs = own.map(({ cost }) => cost);
       const floorLines = [
-        { label: "floor, registrations/s", values: floors.map(({ perSecond }) => perSecond) },
-        { label: "floor, all its processes, µs each", values: floors.map(({ cost }) => sumOf(cost)) },
+        { label: "floor/s", values: floors.map(({ perSecond }) => perSecond) },
+        { label: "CPU of floor, µs", values: floors.map(({ cost }) => sumOf(cost)) },
       ];
       yield {
         title: kind.title,
         lines: [
-          { label: "registrations/s", values: rates, ...("figure" in kind ? { figure: kind.figure } : {}) },
+          { label: "devices/s", values: rates, ...("figure" in kind ? { figure: kind.figure } : {}) },
           ...(floors.length > 0 ? floorLines : []),
-          { label: "CPU of all processes, µs a registration", values: costs.map((cost) => sumOf(cost)) },
-          { label: "CPU of Herald's services", values: costs.map((cost) => sumOf(cost, services)) },
-          ...partLines(costs, "µs a registration"),
+          { label: "CPU of all, µs", values: costs.map((cost) => sumOf(cost)) },
+          { label: "CPU of Herald, µs", values: costs.map((cost) => sumOf(cost, services)) },
+          ...partLines(costs, "µs"),
         ],
       };
     }

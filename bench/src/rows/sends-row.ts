@@ -46,14 +46,14 @@ export const sendsRow: Row = {
       }
     });
     yield {
-      title: "single sends accepted, beside bare express, zod and one awaited publish for those of the same moment",
+      title: "single sends accepted",
       lines: [
         { label: "accepted/s, all else at rest", values: of.alone },
         { label: "floor, accepted/s", values: of.floor },
         { label: "ratio to the floor", values: of.alone.map((rate, run) => rate / (of.floor[run] ?? 1)), digits: 2 },
         { label: "accepted/s while they are sent", values: of.working },
-        { label: "gateway µs a send", values: cpu.gateway },
-        { label: "floor with its broker, µs a send", values: cpu.floor },
+        { label: "CPU of the gateway, µs a send", values: cpu.gateway },
+        { label: "CPU of the floor and its broker, µs a send", values: cpu.floor },
         {
           label: `p99 ms at ${pace}/s while they are sent`,
           values: slow.herald,

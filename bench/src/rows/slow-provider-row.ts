@@ -21,10 +21,10 @@ export const slowProviderRow: Row = {
       await delaySink(sink, 0);
     }
     yield {
-      title: `APNs that takes ${latencyMs} ms: one send to a topic of ${devices} devices`,
+      title: `Sends to many devices: APNs takes ${latencyMs} ms, a topic of ${devices}`,
       lines: [
         { label: "pushes/s", values: broadcasts.map((one) => one.pushesPerSecond) },
-        { label: "CPU of Herald, µs a push", values: broadcasts.map((one) => one.ownCpu) },
+        { label: "CPU of Herald, µs", values: broadcasts.map((one) => one.ownCpu) },
         ...linesOfEach(broadcasts),
       ],
     };
