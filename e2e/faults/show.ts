@@ -57,18 +57,9 @@ export type Run = {
   readonly at: Date;
 };
 
-const pageHead = [
-  "row",
-  "fault",
-  "passes if, beside nothing lost and nothing unmarked",
-  "form",
-  "sent",
-  "repeated",
-  "recovery",
-  "result",
-];
+const pageHead = ["row", "fault", "passes if", "sent", "repeated", "recovery", "result"];
 /** The columns that a run measures; the others say what the row is. */
-const measured = 5;
+const measured = 4;
 
 const measuredCells = (outcome: Outcome, long: boolean): string[] => {
   const { findings } = outcome;
@@ -80,11 +71,10 @@ const measuredCells = (outcome: Outcome, long: boolean): string[] => {
     ...remarks(outcome),
   ];
   return [
-    long ? "long" : "short",
     findings ? String(findings.sent) : "",
     findings ? String(findings.repeated.marked) : "",
     recovery,
-    result === "failed" ? `failed: ${why.join("; ").replaceAll("|", "/")}` : result,
+    `${result}${long ? ", long" : ""}${result === "failed" ? `: ${why.join("; ").replaceAll("|", "/")}` : ""}`,
   ];
 };
 
@@ -100,21 +90,29 @@ export function page({ outcomes, long, command, at }: Run, rows: readonly Row[],
   const lines = rows.flatMap((row) => {
     const outcome = found.get(row.name);
     const cells = outcome ? measuredCells(outcome, long) : earlier.get(row.name);
-    return cells ? [[row.name, row.fault, row.pass, ...cells]] : [];
+    return cells ? [{ ...row, cells }] : [];
   });
-  const table = [pageHead, pageHead.map(() => "---"), ...lines].map((line) => `| ${line.join(" | ")} |`).join("\n");
+  const cellsOf = ({ name, fault, pass, cells }: (typeof lines)[number], at: number) => [
+    ...[name, fault, pass === lines[at - 1]?.pass ? "as above" : pass],
+    ...cells,
+  ];
+  const table = [pageHead, pageHead.map(() => "---"), ...lines.map(cellsOf)]
+    .map((line) => `| ${line.join(" | ")} |`)
+    .join("\n");
   return `# Reliability
+
+Which faults and attacks Herald is tested against, and what must hold in each. [Exactness](../explanation/exactness.md) says why it does.
 
 ## Faults
 
 Last written by \`${command}\` on ${at.toISOString().slice(0, 10)}, on ${machine()}; rows that it did not run are as they were.
-Services, broker, database and simulators are processes of their own. Each row runs under load: broadcasts to three platforms, ten
-single sends a second, opens. In every row that passed, each device of each accepted notification had a final state 60 s after the
-recovery, or after the last retry that the row waits for.
+Each row runs under load, with every program in a process of its own: broadcasts to three platforms, ten single sends a second, opens. In
+every row that passed, each device of each accepted notification had a final state 60 s after the recovery, or after the last retry that the
+row waits for, and each repeat was marked. Results are of the short form, which takes seconds, unless they say *long* (\`--long\`). A slow
+machine gets longer limits; the command says how much.
 
-*Sent*: devices of accepted notifications. *Repeated*: accepted twice by the provider, and marked as possible. *Recovery*: from the
-end of the fault until a new send reaches its provider, the longest of the row. *Form*: the long one takes minutes
-(\`--long\`), the short one seconds. Limits of time are stretched on a slow machine; the command's output says by how much.
+*No repeat*: not even a marked one. *Sent*: devices of accepted notifications. *Repeated*: accepted twice by the provider, and marked.
+*Recovery*: from the end of the fault until a new send reaches its provider, the longest of the row.
 
 ${table}
 `;

@@ -24,7 +24,7 @@ const pageOf = (outcomes: readonly Outcome[], before = "", long = false) =>
 
 test("a row that passed shows its fault, its figures and its form", () => {
   expect(pageOf([{ row: gateway, tookMs: 1, findings: fine }], "", true)).toContain(
-    "\n| gateway | gateway killed | sends are 202 | long | 12 | 3 | 2.3 s | passed |\n",
+    "\n| gateway | gateway killed | sends are 202 | 12 | 3 | 2.3 s | passed, long |\n",
   );
 });
 
@@ -35,12 +35,17 @@ test("a row that failed says why", () => {
   );
 });
 
+test("a row that passes as the one above it does says so", () => {
+  const both = rows.map((row) => ({ row, tookMs: 1, findings: fine }));
+  expect(pageOf(both)).toContain("\n| broker | broker killed | as above | 12 |");
+});
+
 test("a row that did not run keeps its figures, under the words that it has now", () => {
   const before = pageOf([
     { row: { ...gateway, fault: "stopped" }, tookMs: 1, findings: fine },
     { row: broker, tookMs: 1, findings: fine },
   ]);
   expect(pageOf([{ row: broker, tookMs: 1, findings: { ...fine, sent: 7, final: 7 } }], before)).toMatch(
-    /\| gateway \| gateway killed \|.*\| short \| 12 \| 3 \| 2\.3 s \| passed \|\n\| broker \|.*\| 7 \| 3 \|/,
+    /\| gateway \| gateway killed \|.*\| 12 \| 3 \| 2\.3 s \| passed \|\n\| broker \|.*\| 7 \| 3 \|/,
   );
 });

@@ -6,28 +6,23 @@ const file = join(import.meta.dirname, "../../docs/reference/reliability.md");
 
 /** The heading of the part that `test:hostile` writes. `test:faults` writes the part above it. */
 const heading = "\n## Attacks\n";
-/** The heading of the last part, which people write. */
-const costsHeading = "\n## What attacks cost\n";
 
 export type ReliabilityPage = {
   /** The text above the attacks. */
   readonly faults: string;
   /** The text from its heading on; empty without this heading. */
   readonly hostile: string;
-  readonly costs: string;
 };
 
 /** Reads the page in parts. Two commands write it, and each replaces only its own part. */
 export async function readReliability(): Promise<ReliabilityPage> {
-  const [written = "", costs] = (await readFile(file, "utf8")).split(costsHeading);
-  const [faults = "", hostile] = written.split(heading);
-  const from = (name: string, text: string | undefined) => (text === undefined ? "" : `${name.trimStart()}${text}`);
-  return { faults, hostile: from(heading, hostile), costs: from(costsHeading, costs) };
+  const [faults = "", hostile] = (await readFile(file, "utf8")).split(heading);
+  return { faults, hostile: hostile === undefined ? "" : `${heading.trimStart()}${hostile}` };
 }
 
 export async function writeReliability(part: Partial<ReliabilityPage>): Promise<void> {
-  const { faults, hostile, costs } = { ...(await readReliability()), ...part };
-  const parts = [faults, hostile, costs].filter((text) => text !== "").map((text) => `${text.trimEnd()}\n`);
+  const { faults, hostile } = { ...(await readReliability()), ...part };
+  const parts = [faults, hostile].filter((text) => text !== "").map((text) => `${text.trimEnd()}\n`);
   await writeFile(file, parts.join("\n"));
 }
 

@@ -4,28 +4,22 @@ import { hostileVariables } from "./scale.ts";
 
 type Line = { readonly attack: string; readonly result: string; readonly at: string };
 
-const rule = "|---|---|---|";
-const head = ["| attack | result | on |", rule];
-const written = ({ attack, result, at }: Line) => `| ${attack} | ${result} | ${at} |`;
+/** The lines of attacks with one result, under a heading of their own. */
+const headingOf = ({ result, at }: Line) => `### ${result[0]?.toUpperCase()}${result.slice(1)} on ${at}`;
 
 const linesOf = (page: string): Line[] =>
-  page
-    .split("\n")
-    .slice(page.split("\n").indexOf(rule) + 1)
-    .filter((line) => line.startsWith("| "))
-    .map((line) => {
-      const [attack = "", result = "", at = ""] = line.slice(2, -2).split(" | ");
-      return { attack, result, at };
-    });
+  page.split(/^### /m).flatMap((section) => {
+    const [, result = "", at = ""] = /^(\w+) on (.+)/.exec(section) ?? [];
+    return [...section.matchAll(/^- (.+)$/gm)].map(([, attack = ""]) => ({ attack, result: result.toLowerCase(), at }));
+  });
 
 const page = (lines: readonly Line[]) => `## Attacks
 
-Written by \`npm run test:hostile -- --full --write\`, or without \`--full\` where a line says so, on ${machine()}. Files of attacks
-share a system, one after another, unless they need other settings, break it or fill it. An attack passes if everything that its name says
-was so, no service has died, and an ordinary send went through afterwards. The command shows how much each attack tried, and what it cost.
+Written by \`npm run test:hostile -- --full --write\`, or without \`--full\` where it says short, on ${machine()}. Most files of attacks
+share a system, one after another. An attack passes if everything that its name says was so, no service has died, and an ordinary send went
+through afterwards. The command shows how much each attack tried.
 
-${[...head, ...lines.map(written)].join("\n")}
-`;
+${[...Map.groupBy(lines, headingOf)].map(([name, same]) => [name, "", ...same.map(({ attack }) => `- ${attack}`), ""].join("\n")).join("\n")}`;
 
 /** One line for each attack. The terminal also shows how much of it was tried; the page names the attacks and their results. */
 export default class TableReporter implements Reporter {

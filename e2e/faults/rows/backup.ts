@@ -41,8 +41,8 @@ async function command(system: System, part: ServiceName | "broker", args: reado
 export const backup: Row = {
   name: "backup",
   fault:
-    "databases and broker are backed up while registry, dispatch and analytics stand still in the middle of broadcasts, and restored over later data",
-  pass: "what was accepted before the backup ends final; what was sent after it, and is sent again, is marked",
+    "backup of databases and broker during broadcasts, with registry, dispatch and analytics stopped; restored over later data",
+  pass: "what was accepted before the backup ends; what is sent again is marked",
   fixture: clocked,
   run: async ({ use, folder }) => {
     await bundle(root, ["bus"]);

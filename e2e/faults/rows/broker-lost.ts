@@ -56,8 +56,8 @@ export async function bootstrap({ broker, environmentOf }: System): Promise<void
 export const brokerLost: Row = {
   name: "nats-lost",
   fault:
-    "NATS loses all of its data in the middle of broadcasts and single sends, dispatch and registry die with it, and bootstrap makes it again",
-  pass: "whatever is in the database ends final, its counts add up, repeats are marked; what was only in the broker is gone",
+    "NATS loses all data during broadcasts and single sends, dispatch and registry die, bootstrap creates it again",
+  pass: "what the database has ends, with exact counts; what only the broker had is gone",
   fixture: clocked,
   run: async ({ long, use }) => {
     const { system, clock } = await use(clocked);

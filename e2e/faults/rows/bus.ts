@@ -6,8 +6,8 @@ import { startTrial } from "../trial.ts";
 
 const thrice: Row = {
   name: "thrice",
-  fault: "every command, batch and event three times and out of order",
-  pass: "the same final state, and no duplicate",
+  fault: "every command, batch and event three times, out of order",
+  pass: "the same final state; no repeat",
   run: async ({ long, shared, defer }) => {
     const system = await shared();
     const hands = await operateBroker(system.broker);
@@ -41,8 +41,8 @@ const poisons = Object.values(durables)
 
 const poison: Row = {
   name: "poison",
-  fault: "one message in a hundred is poison, for every work queue",
-  pass: "all of it is in the dead letters with a reason; a replay is taken and dies again as such",
+  fault: "one message in a hundred of every work queue is malformed",
+  pass: "each becomes a dead letter with a reason, and again after a replay",
   run: async ({ long, shared, defer }) => {
     const system = await shared();
     const hands = await operateBroker(system.broker);
@@ -90,8 +90,8 @@ const poison: Row = {
 
 const full: Row = {
   name: "stream-full",
-  fault: "the streams of commands and of small sends are full to their last byte",
-  pass: "503 with Retry-After and nothing accepted; recovery by itself when there is room",
+  fault: "the streams of commands and small sends are full",
+  pass: "503 with Retry-After, nothing accepted; recovers when there is room",
   run: async ({ long, shared, defer }) => {
     const system = await shared();
     const hands = await operateBroker(system.broker);

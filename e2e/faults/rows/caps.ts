@@ -47,8 +47,8 @@ const sendRound = async ({ send, call }: Project, n: number, users: readonly str
 export const caps: Row = {
   name: "caps",
   fault:
-    "kill -9 of dispatch 20 times (short: 3) while 10,000 users (short: 200) get five sends of a kind with a cap of two",
-  pass: "each user gets exactly two, of large and of small sends; the others are skipped",
+    "kill -9 of dispatch 20 times (short: 3) while 10,000 users (short: 200) get five sends of a kind capped at two",
+  pass: "each user gets exactly two; the others are skipped",
   run: async ({ long, shared }) => {
     const system = await shared();
     const project = await system.project("Caps under faults");

@@ -8,9 +8,8 @@ import { seconds, startTrial } from "../trial.ts";
 const electedWithinMs = 20_000;
 
 const rows = {
-  kill: "the leader of a stream of a cluster of three killed, unavailable during further broadcasts, and back",
-  freeze:
-    "the leader of a stream of a cluster of three cut off (SIGSTOP), unavailable during further broadcasts, and back",
+  kill: "the leader of a stream in a cluster of three killed, absent during broadcasts, and back",
+  freeze: "the same, frozen by SIGSTOP",
 } as const;
 
 /** A system on a cluster. */
@@ -35,7 +34,7 @@ const clustered: Fixture<{ system: System; nodes: Cluster["nodes"]; hands: Broke
 const clusterRow = (how: keyof typeof rows): Row => ({
   name: `cluster-${how}`,
   fault: rows[how],
-  pass: "streams have three copies; sends are taken again within 20 s while the node is unavailable, and answered 202 or 503 with Retry-After alone; no acknowledged one is lost",
+  pass: "three copies of each stream; only 202 or 503 with Retry-After; 202 again within 20 s without the node",
   fixture: clustered,
   run: async ({ long, use }) => {
     const { system, nodes, hands } = await use(clustered);

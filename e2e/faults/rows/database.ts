@@ -89,7 +89,7 @@ const startActivity = async (system: System, trial: Trial) => {
 const databaseRow = (how: keyof typeof rows): Row => ({
   name: `database-${how}`,
   fault: rows[how],
-  pass: "sends and states of Live Activities are still 202; no duplicate; the card ends with its newest state",
+  pass: "sends and activity states are still 202; no repeat; the card ends with its newest state",
   fixture: ownDatabase,
   run: async ({ long, use }) => {
     const { system, server } = await use(ownDatabase);

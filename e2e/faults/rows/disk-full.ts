@@ -9,8 +9,8 @@ const diskMebibytes = 128;
 
 export const diskFull: Row = {
   name: "disk-full",
-  fault: "the disk of NATS is full to its last byte in the middle of a broadcast",
-  pass: "503 with Retry-After and nothing accepted; /readyz says why; when there is room again all goes on, after a restart of NATS at the latest",
+  fault: "the disk of NATS is full during a broadcast",
+  pass: "503 with Retry-After, nothing accepted; /readyz says why; continues when there is room, at the latest after a restart of NATS",
   run: async ({ long, start, brokerSource, folder, defer }) => {
     const disk = await smallDisk(await folder(), diskMebibytes);
     defer(() => disk.close());

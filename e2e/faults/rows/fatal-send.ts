@@ -53,7 +53,7 @@ const others = (count: number) => Array.from({ length: count }, (_, at) => `Besi
 const inGroup: Row = {
   name: "fatal-send",
   fault: "dispatch dies each time it pushes one of 250 sends of a message",
-  pass: "the others reach their devices, and it fails alone with `internal`",
+  pass: "the others reach their devices; it fails alone with `internal`",
   fixture: dying,
   run: async ({ use }) => {
     const { trial, sendAll } = await startSending(await use(dying), []);
@@ -67,7 +67,7 @@ const inGroup: Row = {
 const inBacklog: Row = {
   name: "fatal-send-waiting",
   fault: "dispatch dies each time it pushes a send that waited in its project's backlog",
-  pass: "as above",
+  pass: "the others reach their devices; it fails alone with `internal`",
   fixture: dying,
   run: async ({ use }) => {
     const script = [{ provider: "apns", tokenPrefix: crowd, delayMs: 3_000 }];

@@ -55,8 +55,8 @@ async function finishWithoutRepeats(trial: Trial, timeoutMs: number) {
 
 const sigterm: Row = {
   name: "sigterm",
-  fault: "SIGTERM to each service in the middle of broadcasts, 10 times (short: once)",
-  pass: "ends in good order within its deadline of 30 s; no duplicate, marked or not",
+  fault: "SIGTERM to each service during broadcasts, 10 times (short: once)",
+  pass: "exits 0 within its 30 s; no repeat",
   run: async ({ long, shared }) => {
     const system = await shared();
     const trial = await startTrial(system);
@@ -76,8 +76,8 @@ const sigterm: Row = {
 
 const sigtermSlow: Row = {
   name: "sigterm-slow",
-  fault: "SIGTERM to dispatch while APNs takes 10 s (short: 5 s) for every answer",
-  pass: "as above: what is under way is waited for, the rest is left to the next",
+  fault: "SIGTERM to dispatch while APNs takes 10 s (short: 5 s) to answer",
+  pass: "it waits for what is in flight and leaves the rest to the next process",
   run: async ({ long, shared }) => {
     const system = await shared();
     const script = [{ provider: "apns", tokenPrefix: crowd, delayMs: long ? 10_000 : 5_000 }];
@@ -108,8 +108,8 @@ async function waitsFor(ready: () => Promise<{ status: number; body: { failing?:
 
 const startOrder: Row = {
   name: "start-order",
-  fault: "all killed in the middle of a broadcast, the services started first, then database and NATS in either order",
-  pass: "each waits, lives, says what it waits for and can be stopped; /readyz is true; all goes on by itself",
+  fault: "all killed during a broadcast; services started first, then database and NATS in either order",
+  pass: "each stays alive, says what it waits for, and can be stopped; continues by itself",
   fixture: ownDatabase,
   run: async ({ long, use }) => {
     const { system, server: database } = await use(ownDatabase);
@@ -158,8 +158,8 @@ const startOrder: Row = {
 
 const beforeBootstrap: Row = {
   name: "before-bootstrap",
-  fault: "each service started on a broker that has no stream yet",
-  pass: "lives, is not ready, says what it waits for, stops in good order",
+  fault: "each service started before bootstrap",
+  pass: "stays alive, not ready, says what it waits for, stops cleanly",
   run: async ({ shared, brokerSource, defer }) => {
     const system = await shared();
     const trial = await startTrial(system, { each: 10, script: [] });

@@ -52,8 +52,8 @@ const completed = (herald: Herald, id: string): Promise<Import> =>
 
 export const killedImport: Row = {
   name: "import",
-  fault: "kill -9 of registry and gateway in the middle of an import of 200,000 devices (short: 7,500), twice each",
-  pass: "the upload continues and ends with exactly those devices; each line counts once",
+  fault: "kill -9 of registry and gateway, twice each, during an import of 200,000 devices (short: 7,500)",
+  pass: "the upload continues; exactly those devices; each line counts once",
   run: async ({ long, shared }) => {
     const system = await shared();
     const project = await system.project("Import under faults");

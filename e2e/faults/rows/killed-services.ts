@@ -14,7 +14,7 @@ const names: readonly ServiceName[] = ["dispatch", "registry", "gateway", "analy
 const killed = (service: ServiceName): Row => ({
   name: `kill-${service}`,
   fault: `kill -9 of ${service}, 20 times at random moments (short: 2)`,
-  pass: "only what dispatch had in flight is repeated; back in 10 s (stretched on a slow machine)",
+  pass: "only what dispatch had in flight is repeated; back in 10 s",
   run: async ({ long, shared }) => {
     const system = await shared();
     const trial = await startTrial(system);
@@ -46,7 +46,7 @@ const killed = (service: ServiceName): Row => ({
 
 const together: Row = {
   name: "kill-all",
-  fault: "kill -9 of all four services at once, in the middle of a broadcast (short: once, else 10 times)",
+  fault: "kill -9 of all four services at once during a broadcast, 10 times (short: once)",
   pass: "only what was in flight is repeated",
   run: async ({ long, shared }) => {
     const system = await shared();

@@ -11,8 +11,8 @@ import { crowd, providers, single, startTrial } from "../trial.ts";
 
 const throttle: Row = {
   name: "retry-after",
-  fault: "429 with Retry-After 30 (short: 8) from each provider, in the middle of broadcasts",
-  pass: "not one request of the project to that provider earlier, but what was on its way already",
+  fault: "429 with Retry-After 30 (short: 8) from each provider during broadcasts",
+  pass: "no request of the project to that provider earlier, except those in flight",
   run: async ({ long, shared }) => {
     const system = await shared();
     const trial = await startTrial(system, { each: 100, script: [] });
@@ -66,9 +66,8 @@ const throttle: Row = {
 
 const throttleOfOne: Row = {
   name: "retry-after-one",
-  fault:
-    "429 to one device with Retry-After 5 and 1 from each provider; long: also 30, and without one from FCM, which means 60 s",
-  pass: "not one request of the project to that provider before it may, and none but the two that wait",
+  fault: "429 to one device with Retry-After 5 and 1 (long: also 30, and none from FCM, which means 60 s)",
+  pass: "no request of the project to that provider earlier; then only the two that wait",
   run: async ({ long, shared }) => {
     const system = await shared();
     const throttles = long ? allThrottles : shortThrottles;
@@ -86,7 +85,7 @@ const throttleOfOne: Row = {
 const refused: Row = {
   name: "credential",
   fault: "one project's APNs credential is refused",
-  pass: "only its provider pauses, with an event; once mended, what waited is sent",
+  pass: "only its provider pauses, with an event; with a new one, what waited is sent",
   run: async ({ shared }) => {
     const system = await shared();
     const trial = await startTrial(system, { each: 100, script: [] });
@@ -135,8 +134,8 @@ const lastYear = 365 * 86_400_000;
 
 const gone: Row = {
   name: "unregistered",
-  fault: "410 with a time before, and after, the registration",
-  pass: "only the older registration goes",
+  fault: "410 with a time before and after the registration",
+  pass: "only the older registration is removed",
   run: async ({ shared }) => {
     const system = await shared();
     const trial = await startTrial(system, { each: 100, script: [] });

@@ -10,8 +10,9 @@ const victims = ["registry", "dispatch", "registry"] as const;
 
 export const quietHours: Row = {
   name: "quiet-hours",
-  fault: "kill -9 of dispatch and registry while devices of four zones wait for the end of their quiet hours",
-  pass: "each device gets the push once or marked, and none before its own hours end, with two replicas of dispatch",
+  fault:
+    "kill -9 of dispatch and registry, with two replicas of dispatch, while devices of four zones wait for the end of quiet hours",
+  pass: "once or marked for each device, and none before its hours end",
   fixture: zoned,
   run: async ({ long, use }) => {
     const { system, clock } = await use(zoned);

@@ -102,8 +102,8 @@ const compareReportEvents = async (system: System, project: Project, { reported 
 export const reports: Row = {
   name: "reports",
   fault:
-    "kill -9 of one of two replicas of each service, and of NATS, while receipts, dismissals, buttons and opens arrive twice (short: once each)",
-  pass: "each report that was accepted is counted once, listed and published once; a repeat asks the same devices",
+    "kill -9 of one of two replicas of each service, and of NATS, while receipts, dismissals, presses and opens arrive twice (short: once each)",
+  pass: "each accepted report is counted, listed and published once; a repeat asks the same devices",
   fixture: replicated,
   run: async ({ long, use }) => {
     const { system, second } = await use(replicated);

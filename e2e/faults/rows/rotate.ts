@@ -76,8 +76,8 @@ const rotated: Fixture<Rotated> = {
 export const rotate: Row = {
   name: "rotate",
   fault:
-    "all keys of all services are rotated under load: the new one second, then first, then alone where it may be; kill -9 of analytics twice at each step (short: when the new one becomes first)",
-  pass: "no send is refused but with 503 and Retry-After, opens of earlier pushes count, credentials are still read, each event comes by webhook with its signature, 0 errors",
+    "all keys of all services rotated: the new one second, then first, then alone; kill -9 of analytics twice at each step (short: when the new one becomes first)",
+  pass: "only 202 or 503 with Retry-After; earlier opens count; credentials are read; webhooks arrive with their signatures; 0 errors",
   fixture: rotated,
   run: async ({ long, use, defer }) => {
     const { system, next } = await use(rotated);
@@ -158,8 +158,8 @@ const finish = async (
 
 export const rotatePasswords: Row = {
   name: "rotate-passwords",
-  fault: "the passwords of all NATS users change under load (long: twice), and the services restart with the new ones",
-  pass: "sends are refused with 503 and Retry-After until then, and none is lost; the services log in with the new ones alone",
+  fault: "the passwords of all NATS users change (long: twice); services restart with the new ones",
+  pass: "503 with Retry-After until then; services log in with the new ones alone",
   fixture: rotated,
   run: async ({ long, use, brokerSource }) => {
     if (brokerSource.kind !== "binary") throw new NotHere(`brokers are not processes here: ${brokerSource.kind}`);
@@ -184,9 +184,8 @@ const somePassword = () => randomBytes(12).toString("hex");
 
 export const rotateDatabasePassword: Row = {
   name: "rotate-database-password",
-  fault:
-    "the database's password changes under load (long: twice), all connections break, and the services restart with the new one",
-  pass: "sends are answered 202 or 503, and none is lost; services that know only the old password wait",
+  fault: "the database's password changes (long: twice), all connections break, services restart with the new one",
+  pass: "only 202 or 503; services that know only the old password wait",
   fixture: rotated,
   run: async ({ long, use }) => {
     const { system, server, next } = await use(rotated);

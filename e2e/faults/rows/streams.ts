@@ -16,25 +16,25 @@ type Break = {
 const breaks: readonly Break[] = [
   {
     name: "goaway",
-    fault: "GOAWAY of APNs every 50 streams, and one stream to begin with",
+    fault: "GOAWAY every 50 streams, and one stream at first",
     rules: [{ goaway: 50 }, { oneStreamStart: true }],
     unprocessed: true,
   },
   {
     name: "refused-stream",
-    fault: "RST_STREAM with REFUSED_STREAM for a fifth",
+    fault: "REFUSED_STREAM for a fifth of the requests",
     rules: [{ tokenPrefix: crowd, rst: "REFUSED_STREAM", share: 0.2 }],
     unprocessed: true,
   },
   {
     name: "reset-stream",
-    fault: "RST_STREAM with INTERNAL_ERROR in the middle of an answer, for a tenth",
+    fault: "INTERNAL_ERROR during the answer to a tenth",
     rules: [{ tokenPrefix: crowd, status: 200, rst: "INTERNAL_ERROR", share: 0.1 }],
     unprocessed: false,
   },
   {
     name: "lost-socket",
-    fault: "the connection lost in the middle of an answer, five times",
+    fault: "the connection lost during an answer, five times",
     rules: [{ tokenPrefix: crowd, status: 200, closeSocket: true, times: 5 }],
     unprocessed: false,
   },
@@ -53,8 +53,8 @@ const breakRow = ({ name, fault, rules, unprocessed }: Break): Row => ({
   name,
   fault,
   pass: unprocessed
-    ? "all that was not processed is sent again; no duplicate, and nothing is marked as one"
-    : "all that was not processed is sent again; what is unknown is marked",
+    ? "unprocessed pushes are sent again; no repeat"
+    : "unprocessed pushes are sent again; unknown ones are marked",
   run: async ({ long, shared }) => {
     const system = await shared();
     const script = providers.flatMap((provider) =>

@@ -32,8 +32,8 @@ const failures = (provider: Provider): Rule[] => [
 export const threePlatforms: Row = {
   name: "three-platforms",
   fault:
-    "kill -9 of dispatch in the middle of 10,000 devices (short: 2,600) on three platforms, one request in twenty failing in five ways",
-  pass: "each is accepted or gone; what was final is not sent again; only what was on its way when it died is repeated",
+    "kill -9 of dispatch during 10,000 pushes (short: 2,600) on three platforms, one in twenty failing in five ways",
+  pass: "each is accepted or failed; only what was in flight is repeated",
   fixture: changeable,
   run: async ({ long, use }) => {
     const { withVariables } = await use(changeable);

@@ -41,8 +41,8 @@ const deadLetters = async (system: System): Promise<{ id: string; reason: string
 
 export const sideBySide: Row = {
   name: "side-by-side",
-  fault: "an older version of each service beside the new one, then the new ones stopped one by one, and back",
-  pass: "0 errors, no dead letter; the older versions read what the new ones write, and the other way round",
+  fault: "an older version of each service beside the new one; the new ones stopped one by one, and back",
+  pass: "0 errors, no dead letter; each version reads what the other writes",
   fixture: older,
   run: async ({ long, shared, use, defer }) => {
     const { tree, commit } = await use(older);
@@ -104,9 +104,8 @@ const shuffled = (): ServiceName[] =>
 
 export const upgrade: Row = {
   name: "upgrade",
-  fault:
-    "an older version under load, upgraded service by service in a random order after the new bootstrap, and back in another",
-  pass: "0 errors, no dead letter, no send is refused, no id that was given out is a 404, no duplicate, marked or not",
+  fault: "an older version upgraded after the new bootstrap, service by service in random order, and back",
+  pass: "0 errors, no dead letter, no refused send, no 404 of a known id, no repeat",
   fixture: older,
   run: async ({ long, start, use }) => {
     const { tree, commit } = await use(older);

@@ -23,8 +23,8 @@ const kills: readonly (readonly [ServiceName, "before" | "within"])[] = [
 export const waves: Row = {
   name: "waves",
   fault:
-    "kill -9 of a service at the beginning of each of twelve waves (short: six) and between them, with two replicas of dispatch",
-  pass: "each wave begins once, each device gets the push once or marked, and a late change is refused",
+    "kill -9 of a service, with two replicas of dispatch, at the beginning of each of twelve waves (short: six) and between them",
+  pass: "each wave begins once; once or marked for each device; a late change is refused",
   fixture: zoned,
   run: async ({ long, use }) => {
     const { system, clock } = await use(zoned);
