@@ -227,12 +227,9 @@ const reasonOf = (error: unknown): string => (error instanceof Error ? error.mes
 /** The environment variables of the bootstrap step. */
 export const BootstrapConfig = z.object({
   ...natsConfig,
-  /** Copies of every stream. Use 3 with three brokers, as in production. */
+  /** Copies of every stream: 3 with three brokers, as in production. */
   HERALD_NATS_REPLICAS: variables.choice("1", "3").default("1"),
-  /**
-   * The disk that all streams of a broker may use together; each gets its share. At most what `max_file_store` of the broker says, which
-   * infra/nats.conf takes from this variable.
-   */
+  /** Disk for all streams of a broker, divided among them. At most its `max_file_store`, which infra/nats.conf takes from this variable. */
   HERALD_NATS_STORAGE: variables.byteSize({ min: minStorage }).default(8 * gibibyte),
 });
 

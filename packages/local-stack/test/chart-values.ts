@@ -283,25 +283,36 @@ export const valuesSchema = (): string => {
 };
 
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("<", "&lt;");
-const rowsOf = (value: Value): string[] =>
+const part = /\b(bus|gateway|registry|dispatch|analytics|bootstrap)\b/;
+
+type ValueRow = { readonly path: string; readonly cells: string };
+
+const rowsOf = (value: Value): ValueRow[] =>
   "values" in value
     ? [
-        ...(value.description === undefined ? [] : [`| \`${value.path}\` | | ${cell(value.description)} |`]),
+        ...(value.description === undefined ? [] : [{ path: value.path, cells: `| ${cell(value.description)}` }]),
         ...value.values.flatMap(rowsOf),
       ]
-    : [`| \`${value.path}\` | \`${JSON.stringify(value.standard)}\` | ${cell(value.description ?? "")} |`];
+    : [{ path: value.path, cells: `\`${JSON.stringify(value.standard)}\` | ${cell(value.description ?? "")}` }];
+
+/** Values that all parts have alike share a row: `{gateway,registry}.volumes`. */
+const tableOf = (rows: readonly ValueRow[]): string[] =>
+  [...Map.groupBy(rows, ({ path, cells }) => path.replace(part, "*") + cells).values()].map((alike) => {
+    const [{ path, cells }] = alike as [ValueRow];
+    const parts = alike.map((row) => part.exec(row.path)?.[0]).join();
+    return `| \`${alike.length > 1 ? path.replace(part, `{${parts}}`) : path}\` | ${cells} |`;
+  });
 
 /** docs/reference/chart-values.md. */
 export const valuesPage = (): string =>
   [
     "# Values of the chart",
     "",
-    "Written by `npm run docs` from [values.yaml](../../infra/helm/herald/values.yaml); a test compares them.",
-    "[Deploy](../how-to/deploy.md#on-kubernetes) shows how to set them. Helm refuses a value that is not listed here, or has another type,",
-    "and names its path. Variables under `config` are those of [configuration](configuration.md) that hold no secret; `extraEnv` takes all.",
+    "Every value of the chart; [deploy](../how-to/deploy.md#on-kubernetes) shows how to set them. Helm refuses any other, or another type, and",
+    "names its path. Written by `npm run docs` from [values.yaml](../../infra/helm/herald/values.yaml); a test compares them.",
     "",
     "| value | default | meaning |",
     "| --- | --- | --- |",
-    ...allValues().flatMap(rowsOf),
+    ...tableOf(allValues().flatMap(rowsOf)),
     "",
   ].join("\n");

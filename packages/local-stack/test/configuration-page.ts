@@ -81,6 +81,7 @@ const cell = (text: string): string => text.replaceAll("<", "&lt;");
 /** One heading for each variable, so that a link leads to it and no line is wider than a phone. */
 const entry = ({ name, defaults, secret, ...rest }: Variable, all: number): string => {
   const readers = defaults.size === all ? "every part" : [...defaults.keys()].join(", ");
+  const read = defaults.size === 1 ? "" : ` Read by ${readers}.`;
   const [same, ...others] = new Set(defaults.values());
   const standard = others.length === 0 ? same : [...defaults].map(([part, own]) => `${part} ${own}`).join(", ");
   const accepts = `${rest.accepts[0]?.toUpperCase()}${rest.accepts.slice(1)}`;
@@ -89,7 +90,7 @@ const entry = ({ name, defaults, secret, ...rest }: Variable, all: number): stri
     "",
     cell(`${rest.meaning} ${accepts}.`),
     "",
-    `Default: ${standard}. Read by ${readers}.${secret ? ` Or \`${fileVariable(name)}\`.` : ""}`,
+    `Default: ${standard}.${read}${secret ? ` Or \`${fileVariable(name)}\`.` : ""}`,
     "",
   ].join("\n");
 };
@@ -102,16 +103,14 @@ export const configurationPage = (parts: readonly Part[]): string => {
   return [
     "# Configuration",
     "",
-    "Written by `npm run docs` from the schemas in `services/*/src/config.ts` and `packages/kit/src/config`; a test compares them.",
+    "Every environment variable of Herald; there is no other configuration. Written by `npm run docs` from the schemas in",
+    "`services/*/src/config.ts` and `packages/kit/src/config`; a test compares them.",
     "",
-    "Environment variables are Herald's only configuration. If they are invalid, a service lists every problem and exits with code 78. An",
-    "empty variable counts as not set. A misspelled `HERALD_…` variable is a problem too. A service ignores the variables of the others.",
+    "A service that finds an invalid or misspelled `HERALD_…` variable lists every problem and exits with code 78. An empty variable counts as",
+    "not set. A service ignores the variables of the others.",
     "",
-    "A secret can also come from a file, such as one that Docker or Kubernetes mounts: set `<name>_FILE` to its path. Herald removes a line",
-    "break at the end of the file. Set only one of the two variables.",
-    "",
-    "With compose, put the variables into `.env`, which every service reads. [docker-compose.yml](../../docker-compose.yml) sets addresses",
-    "and ports inside the containers, `HERALD_NATS_URL` and `HERALD_MONGO_URL`.",
+    "A secret can also come from a file: set only `<name>_FILE`, to its path. Herald removes a line break at its end. With compose, put the",
+    "variables into `.env`; [docker-compose.yml](../../docker-compose.yml) sets addresses and ports inside the containers.",
     "",
     "## Shared by several parts",
     "",

@@ -7,16 +7,16 @@ const variablesOfAnalytics = z.object({
   ...serviceConfig({ port: 8083, metricsPort: 9083 }),
   ...proxyConfig,
   ...proxyResolvesConfig,
-  /**
-   * How long opens and statistics deltas are kept; rollups stay. A quarter of a year covers most questions about single devices. At least
-   * 62 days: an open can be reported again for 30 days and wait in the dead letters for 30 more; without its row it would count twice.
-   */
+  // At least 62 days: an open can be reported for 30 days and wait as a dead letter for 30 more; without its row it would count twice.
+  /** How long opens and statistics deltas are kept; rollups stay. */
   HERALD_ANALYTICS_RETENTION: variables.durationMs({ min: 62 * dayMs }).default(90 * dayMs),
-  /** How long rollups are kept. More than two years, so that a month can be compared with the same month two years before. */
+  /** How long rollups are kept: long enough to compare a month with the same one two years before. */
   HERALD_ANALYTICS_STATISTICS_RETENTION: variables.durationMs({ min: 62 * dayMs }).default(800 * dayMs),
-  /** Encrypts the data keys of webhook secrets. Without the right key the secrets are lost. */
+  /** Encrypt the data keys of webhook secrets. Without the right key the secrets are lost. */
   HERALD_ANALYTICS_MASTER_KEYS: variables.keyRing(parseMasterKeys, "wrapping"),
-  /** Allows webhooks with private addresses, on any port, without TLS. Only for development: it opens the internal network to projects. */
+  /**
+   * Allows webhooks with private addresses, on any port, without TLS. Only for development: it opens the internal network to projects.
+   */
   HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: variables.flag().default(false),
 });
 

@@ -21,7 +21,7 @@ const maxQueued = 100_000;
 /** Sign-in by an identity provider, with OpenID Connect. Docs: docs/how-to/sign-in-with-your-company.md. */
 const oidcConfig = {
   /**
-   * The identity provider that signs operators in: its exact issuer, https except on this machine. Without it people sign in by
+   * The exact issuer of the identity provider that signs operators in; https except on this machine. Without it people sign in by
    * tokens alone.
    */
   HERALD_GATEWAY_OIDC_ISSUER: variables
@@ -30,11 +30,11 @@ const oidcConfig = {
     .optional(),
   /** Herald's client id at the identity provider. */
   HERALD_GATEWAY_OIDC_CLIENT_ID: variables.text().optional(),
-  /** Herald's client secret, if the provider gave one. PKCE is used with and without it. */
+  /** Herald's client secret, if the provider gave one. PKCE is always used. */
   HERALD_GATEWAY_OIDC_CLIENT_SECRET: variables.secret({ min: 1 }).optional(),
   /**
-   * The origin of the admin port as browsers reach it, without a path. The provider must allow the redirect address
-   * `<this>/admin/v1/sign-in/callback`.
+   * The origin of the admin port as browsers reach it. The provider must allow the redirect address `<this>/admin/v1/sign-
+   * in/callback`.
    */
   HERALD_GATEWAY_OIDC_URL: variables
     .url("https", "http")
@@ -42,11 +42,11 @@ const oidcConfig = {
     .optional(),
   /** The scopes to ask for, with blanks between them. Okta needs `groups` too. */
   HERALD_GATEWAY_OIDC_SCOPES: variables.text().default("openid profile email"),
-  /** The claim of the identity token with the person's groups: a list of texts, or one text. */
+  /** The claim with the person's groups: a list of texts, or one text. */
   HERALD_GATEWAY_OIDC_GROUPS_CLAIM: variables.text().default("groups"),
-  /** A YAML file with the roles of groups. With it, only people of its groups, and those with a role or grant, may sign in. */
+  /** A YAML file with the roles of groups. With it, only people of its groups, or with a role or grant, may sign in. */
   HERALD_GATEWAY_OIDC_GROUPS_FILE: variables.text().optional(),
-  /** How long a session lasts. A person who leaves a group keeps its roles for as long at most. */
+  /** How long a session lasts, and with it the roles of a person who left a group. */
   HERALD_GATEWAY_OIDC_SESSION: variables.durationMs({ min: 900_000, max: 86_400_000 }).default(28_800_000),
 };
 
@@ -58,64 +58,47 @@ const Variables = z.object({
   ...httpConfig({ port: 8080, metricsPort: 9080 }),
   ...proxyConfig,
   /**
-   * A second port, for operators: `/admin/v1`, `/console` and `/api/v1`. The first port then serves only `/api/v1` and `/docs`,
-   * and accepts no credential of an operator. Without it, the first port serves everything.
+   * A second port, for operators: `/admin/v1`, `/console` and `/api/v1`. The first then serves only `/api/v1` and `/docs`, and accepts
+   * no operator's credential. Without it, the first serves everything.
    */
   HERALD_GATEWAY_ADMIN_PORT: variables.port().optional(),
-  /**
-   * The address that the admin port listens on. In a container set `0.0.0.0`, and limit access by the published port or the
-   * network policy.
-   */
+  /** The address of the admin port. In a container set `0.0.0.0`, and limit access by the published port or the network policy. */
   HERALD_GATEWAY_ADMIN_HOST: variables.host().default("127.0.0.1"),
-  /** Grants everything under `/admin/v1`, so it must be as long as the random part of a project token. */
+  // As long as the random part of a project token.
+  /** Grants everything under `/admin/v1`. */
   HERALD_ADMIN_TOKEN: variables.secret({ min: 24 }),
-  /** The keys that sign open tokens and encrypt the positions of event streams. Gateway and dispatch need the same value. */
+  /** Sign open tokens and encrypt the positions of event streams. Gateway and dispatch need the same value. */
   HERALD_OPEN_KEYS: variables.keyRing(parseOpenKeys, "signing"),
-  /** Whether the gateway serves the console for operators at `/console`. */
+  /** Whether the gateway serves `/console`. */
   HERALD_GATEWAY_CONSOLE: variables.flag().default(true),
-  /**
-   * The number of proxies in front of the gateway whose `X-Forwarded-For` is trusted. 0 by default, because otherwise clients
-   * could claim any address.
-   */
+  // 0 by default, because otherwise clients could claim any address.
+  /** How many proxies in front of the gateway are trusted for `X-Forwarded-For`. */
   HERALD_GATEWAY_TRUST_PROXY: variables.integer({ min: 0, max: 16 }).default(0),
-  /** The same for the admin port, which most operators reach without the proxies of the public port. */
+  /** The same for the admin port. */
   HERALD_GATEWAY_ADMIN_TRUST_PROXY: variables.integer({ min: 0, max: 16 }).default(0),
-  /**
-   * Refused credentials and opens per address in 10 seconds. Ten a second are far more than a misconfigured client needs and far
-   * too few to guess a token. Valid requests are never counted.
-   */
+  // Ten a second are far more than a misconfigured client needs, and far too few to guess a token.
+  /** Refused credentials and opens per address in 10 seconds. */
   HERALD_GATEWAY_LIMIT_FAILURES: variables.integer({ min: 1, max: maxPerWindow }).default(100),
-  /**
-   * Requests without a credential per address in 10 seconds: by client identity, for documents, to unknown paths. Sixty a second
-   * are enough for the many phones behind one carrier address, and cost the gateway 1 to 2 ms each.
-   */
+  // Sixty a second are enough for the many phones behind the address of a carrier.
+  /** Requests without a credential per address in 10 seconds. Each costs the gateway 1 to 2 ms. */
   HERALD_GATEWAY_LIMIT_CLIENTS: variables.integer({ min: 1, max: maxPerWindow }).default(600),
-  /**
-   * Open connections. Each costs about 15 KB, up to 32 KB while its headers arrive. When the limit is reached, idle connections
-   * are closed first, so only this many requests at the same time exceed it.
-   */
+  /** Open connections, of 15 to 32 KB each. Idle ones are closed first, so only this many requests at the same time exceed it. */
   HERALD_GATEWAY_LIMIT_CONNECTIONS: variables.integer({ min: 1, max: 1_000_000 }).default(2_000),
-  /**
-   * New devices by client identity per address in an hour. A carrier puts some thousand phones behind one address, of which few
-   * install an app in the same hour; a stranger at one address stays far from a project's quota. Known devices are never counted.
-   */
+  // A carrier puts some thousand phones behind one address, of which few install an app in the same hour.
+  /** New devices by client identity per address in an hour. */
   HERALD_GATEWAY_LIMIT_NEW_DEVICES: variables.integer({ min: 1, max: maxPerHour }).default(2_000),
-  /** Open event streams. A client that stops reading costs about half a MiB until it is disconnected. */
+  /** Open event streams. A client that stops reading costs half a MiB until it is disconnected. */
   HERALD_GATEWAY_LIMIT_STREAMS: variables.integer({ min: 0, max: 10_000 }).default(200),
   /**
-   * Requests with all tokens of a project in 10 seconds. A thousand a second are a fraction of what a gateway can serve. One token, or one
-   * operator, may have half of them, and the credential of one device a hundredth.
+   * Requests with all tokens of a project in 10 seconds. One token or operator may have half of them, the credential of one device a
+   * hundredth.
    */
   HERALD_GATEWAY_LIMIT_PROJECT: variables.integer({ min: 1, max: maxPerWindow }).default(10_000),
-  /**
-   * Notifications of a project in an hour. It allows 500 a second for half an hour, and stops an unnoticed loop before it has
-   * filled ledgers for a day.
-   */
+  // 500 a second for half an hour. Stops an unnoticed loop before it has filled ledgers for a day.
+  /** Notifications of a project in an hour. */
   HERALD_GATEWAY_QUOTA_SENDS: variables.integer({ min: 1, max: maxPerHour }).default(1_000_000),
-  /**
-   * A project's notifications that wait in the queue that all projects share. The default lasts 100 s at 500 a second while the
-   * database is unavailable.
-   */
+  // 100 s at 500 a second while the database is unavailable.
+  /** A project's notifications in the queue that all projects share. */
   HERALD_GATEWAY_QUOTA_QUEUED: variables.integer({ min: 1, max: maxQueued }).default(50_000),
   ...oidcConfig,
 });

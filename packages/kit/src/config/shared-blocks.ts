@@ -3,32 +3,32 @@ import * as variables from "./variables.ts";
 
 /** A part logs in with user and password, an nkey or a credentials file, or without any if the broker needs no login. */
 export const natsConfig = {
-  /** The broker. One server of a cluster is enough. */
+  /** The broker; of a cluster, one server is enough. */
   HERALD_NATS_URL: variables.urls("nats", "tls", "ws", "wss"),
-  /** The part's NATS user, as in infra/nats.conf. */
+  /** The NATS user, as in infra/nats.conf. */
   HERALD_NATS_USER: variables.text().optional(),
-  /** That user's password. */
+  /** Its password. */
   HERALD_NATS_PASSWORD: variables.secret({ min: 1 }).optional(),
   /** Instead of user and password: the seed of an nkey, `SU…`. */
   HERALD_NATS_NKEY_SEED: variables.secret({ min: 58 }).optional(),
-  /** Instead of user and password: the path of a `.creds` file, with a user's JWT and seed. */
+  /** Instead of user and password: the path of a `.creds` file. */
   HERALD_NATS_CREDS_FILE: variables.text().optional(),
 };
 
 export const mongoConfig = {
-  /** The database server, with the service's user and password. Each service has its own database there. */
+  /** The database server, with the service's user and password. Each service has a database of its own there. */
   HERALD_MONGO_URL: variables.mongoUrl(),
 };
 
 export const logConfig = {
-  /** `debug` logs every probe and every settled message, `info` one line for each request. */
+  /** `debug` logs every probe and settled message, `info` one line for each request. */
   HERALD_LOG_LEVEL: variables.choice("trace", "debug", "info", "warn", "error", "fatal", "silent").default("info"),
 };
 
 export const telemetryConfig = {
   /**
-   * Where to export traces by OTLP. Without it Herald records none, but still propagates the caller's trace. OpenTelemetry's
-   * other variables work too: see observe.md.
+   * Where to export traces by OTLP. Without it Herald records none, but propagates the caller's. OpenTelemetry's other variables work
+   * too: see observe.md.
    */
   OTEL_EXPORTER_OTLP_ENDPOINT: variables.url("http", "https").optional(),
 };
@@ -36,13 +36,13 @@ export const telemetryConfig = {
 /** The way out of a service that calls servers elsewhere. */
 export const proxyConfig = {
   /**
-   * The proxy for https connections to push services, webhooks and the identity provider, which it must allow by CONNECT: see deploy.md. It
-   * may contain a user and a password. Also read in lower case.
+   * The proxy, by CONNECT, for https to push services, webhooks and the identity provider: see deploy.md. May contain user and
+   * password. Also read in lower case.
    */
   HTTPS_PROXY: variables.proxyUrl().optional(),
   /**
-   * What is reached without the proxy: names with everything below them, addresses, networks such as `10.0.0.0/8`, each also with a port;
-   * `*` is everything. This machine never needs to be named. Also read in lower case.
+   * What is reached without the proxy: names and all below them, addresses, networks such as `10.0.0.0/8`, each also with a port; `*`
+   * is everything. This machine never needs to be named. Also read in lower case.
    */
   NO_PROXY: variables.text().optional(),
 };
@@ -50,17 +50,17 @@ export const proxyConfig = {
 /** For services that call servers that strangers name. */
 export const proxyResolvesConfig = {
   /**
-   * Whether the proxy also resolves the names of webhooks, and of push services of HERALD_DISPATCH_WEBPUSH_ANY_HOST. By default Herald does,
-   * and asks the proxy for an address that it has checked. With `true` the proxy's own rules must refuse addresses of the inner network.
+   * Whether the proxy resolves the names of webhooks and, with HERALD_DISPATCH_WEBPUSH_ANY_HOST, of push services. By default Herald
+   * does, and asks for a checked address. With `true` the proxy must itself refuse internal addresses.
    */
   HERALD_PROXY_RESOLVES: variables.flag().default(false),
 };
 
 /** Where a service listens. Each has other default ports, so that all can run on one machine. */
 export const httpConfig = (ports: { readonly port: number; readonly metricsPort: number }) => ({
-  /** Address to listen on. The default is reachable only from this machine; containers set `0.0.0.0`. */
+  /** Address to listen on. Containers set `0.0.0.0`. */
   HERALD_HOST: variables.host().default("127.0.0.1"),
-  /** Port of the HTTP interface, `/livez` and `/readyz`. */
+  /** Port of HTTP, `/livez` and `/readyz`. */
   HERALD_PORT: variables.port().default(ports.port),
   /** Port of `/metrics`, for Prometheus. Do not expose it to the internet. */
   HERALD_METRICS_PORT: variables.port().default(ports.metricsPort),
@@ -69,7 +69,7 @@ export const httpConfig = (ports: { readonly port: number; readonly metricsPort:
 });
 
 const databaseConfig = {
-  /** Begins the names of the databases, such as `herald_registry`. With another value several installations can share a server. */
+  /** Begins the names of the databases, such as `herald_registry`, so that installations can share a server. */
   HERALD_DATABASE_PREFIX: variables.text().default("herald"),
 };
 
