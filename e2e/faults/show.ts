@@ -57,24 +57,27 @@ export type Run = {
   readonly at: Date;
 };
 
-const pageHead = ["row", "fault", "passes if", "sent", "repeated", "recovery", "result"];
+const pageHead = ["row", "fault", "passes if", "sent", "repeated", "recovery"];
 /** The columns that a run measures; the others say what the row is. */
-const measured = 4;
+const measured = 3;
 
 const measuredCells = (outcome: Outcome, long: boolean): string[] => {
   const { findings } = outcome;
-  const recovery = findings?.recoveryMs === undefined ? "" : seconds(findings.recoveryMs);
   const result = resultOf(outcome);
   const why = [
     ...(findings && findings.lost > 0 ? [`${findings.lost} lost`] : []),
     ...(findings && findings.repeated.unmarked > 0 ? [`${findings.repeated.unmarked} repeated without a mark`] : []),
     ...remarks(outcome),
   ];
+  const shown = {
+    passed: findings?.recoveryMs === undefined ? "passed" : seconds(findings.recoveryMs),
+    failed: `failed: ${why.join("; ").replaceAll("|", "/")}`,
+    "not here": "not here",
+  } satisfies Record<RowResult, string>;
   return [
     findings ? String(findings.sent) : "",
     findings ? String(findings.repeated.marked) : "",
-    recovery,
-    `${result}${long ? ", long" : ""}${result === "failed" ? `: ${why.join("; ").replaceAll("|", "/")}` : ""}`,
+    `${shown[result]}${long ? ", long" : ""}`,
   ];
 };
 
@@ -112,7 +115,7 @@ row waits for, and each repeat was marked. Results are of the short form, which 
 machine gets longer limits; the command says how much.
 
 *No repeat*: not even a marked one. *Sent*: devices of accepted notifications. *Repeated*: accepted twice by the provider, and marked.
-*Recovery*: from the end of the fault until a new send reaches its provider, the longest of the row.
+*Recovery*: from the end of the fault until a new send reaches its provider, the longest of the row; a row that did not pass says so there.
 
 ${table}
 `;

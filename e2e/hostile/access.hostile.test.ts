@@ -66,7 +66,7 @@ const stateOf = async (): Promise<Snapshot> => {
   return Object.fromEntries(all.filter(([name]) => !/\.(auditRows|auditHeads|positions|retentionClaims)$/.test(name)));
 };
 
-test("a viewer and an operator on every route above their role change nothing", async ({ task }) => {
+test("viewers and operators above their role change nothing on any route", async ({ task }) => {
   const before = await stateOf();
   const wrong: string[] = [];
   let tried = 0;
@@ -99,9 +99,7 @@ test("a viewer and an operator on every route above their role change nothing", 
   show(task, { requests: tried, refused: tried });
 });
 
-test("members on every route above each grant, and of a project that they were not granted, learn and change nothing", async ({
-  task,
-}) => {
+test("members beyond their grants learn and change nothing on any route", async ({ task }) => {
   const elsewhere = { id: (await system.project("Elsewhere")).id, role: "admin" };
   const leaked: string[] = [];
   let tried = 0;
@@ -139,7 +137,7 @@ test("members on every route above each grant, and of a project that they were n
   show(task, { requests: tried, leaks: leaked.length });
 });
 
-test("a session without its CSRF token or from another origin changes and reads nothing", async ({ task }) => {
+test("a session without CSRF token or from another origin changes nothing", async ({ task }) => {
   const { session } = await newOperator("admin");
   const other = await newOperator("admin");
   const { cookie } = session;
@@ -173,9 +171,7 @@ test("a session without its CSRF token or from another origin changes and reads 
   show(task, { requests: attempts.length, refused: attempts.length });
 });
 
-test("a page of another origin cannot sign its visitor in as the attacker, and a planted cookie becomes no session", async ({
-  task,
-}) => {
+test("no login CSRF, and a planted cookie is no session", async ({ task }) => {
   const { token } = await newOperator("admin");
   const foreign: Record<string, string>[] = [
     { "sec-fetch-site": "cross-site", origin: "https://evil.example" },
@@ -206,7 +202,7 @@ test("a page of another origin cannot sign its visitor in as the attacker, and a
   show(task, { requests: foreign.length * 2 + 3 });
 });
 
-test("a link exchanged many times at once, at two gateways, signs in once", async ({ task }) => {
+test("a sign-in link exchanged many times at once signs in once", async ({ task }) => {
   const links = scale(20, 5);
   let refused = 0;
   for (let link = 0; link < links; link++) {
@@ -221,9 +217,7 @@ test("a link exchanged many times at once, at two gateways, signs in once", asyn
   show(task, { links, refused });
 });
 
-test("the port for apps has no route for operators, however the path is written, and takes none of their credentials", async ({
-  task,
-}) => {
+test("the port for apps has no operator route and takes no operator credential", async ({ task }) => {
   const { token, session } = await newOperator("admin");
   const spelled = (path: string) => [
     path,
@@ -278,7 +272,7 @@ test("a project token that names another project acts for its own alone", async 
   show(task, { routes: calls.length });
 });
 
-test("an operator's stream ends when the role is lost", async ({ task }) => {
+test("an operator's stream ends with the role", async ({ task }) => {
   const { id, token, session } = await newOperator("viewer");
   const headers = { "herald-project": world.project.id };
   const streams = await Promise.all(
@@ -299,9 +293,7 @@ test("an operator's stream ends when the role is lost", async ({ task }) => {
   show(task, { streams: streams.length, left: 0 });
 });
 
-test("guessed tokens, sessions and codes: none is accepted, they cost little, and operators can still sign in from that address", async ({
-  task,
-}) => {
+test("guessed credentials: none accepted, cheap, and operators can still sign in", async ({ task }) => {
   const guesses = scale(50_000, 1_000);
   const { token, session } = await newOperator("admin");
   const statuses: Record<string, number> = {};

@@ -67,7 +67,7 @@ const maxRatio = 5;
 const singly = 100;
 const maxGrowthMb = 256;
 
-test("no body of 4 MiB costs much more than as many single requests, and others are still served", async ({ task }) => {
+test("a body of 4 MiB costs no more than as many requests", async ({ task }) => {
   const { device } = await other.register();
   const before = await memoryOf(system, "gateway");
   const costs: Record<string, number> = {};
@@ -111,9 +111,7 @@ test("no body of 4 MiB costs much more than as many single requests, and others 
   expect(grown).toBeLessThan(maxGrowthMb);
 });
 
-test("a key repeated many times costs only its sender: others' keyed sends are accepted once each", async ({
-  task,
-}) => {
+test("a repeated key costs only its sender", async ({ task }) => {
   const rounds = scale(400, 40);
   const own = times(20, (index) => ({ title: `Own ${index}`, targets: ["token:own"] }));
   const key = randomUUID();

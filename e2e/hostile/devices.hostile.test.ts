@@ -58,9 +58,7 @@ async function sendToAll(project: Project, strangers: readonly string[]): Promis
   return project.final(id, 120_000);
 }
 
-test("anonymous devices in APNs' other environment, where the key is invalid: their pushes fail, the provider continues", async ({
-  task,
-}) => {
+test("devices in APNs' other environment fail alone; the provider continues", async ({ task }) => {
   const reasons: [number, string][] = [
     [403, "BadEnvironmentKeyIdInToken"],
     [403, "BadCertificateEnvironment"],
@@ -90,9 +88,7 @@ test("anonymous devices in APNs' other environment, where the key is invalid: th
   });
 });
 
-test("FCM tokens of another kind or app, and invalid installations: their pushes fail, the provider continues", async ({
-  task,
-}) => {
+test("FCM tokens of another kind or app fail alone; the provider continues", async ({ task }) => {
   const answers: [string, number, string, Record<string, unknown>][] = [
     ["bad0", 401, "THIRD_PARTY_AUTH_ERROR", {}],
     ["bad1", 403, "SENDER_ID_MISMATCH", {}],
@@ -123,7 +119,7 @@ test("FCM tokens of another kind or app, and invalid installations: their pushes
   });
 });
 
-test("installation ids that make FCM fail do not open the circuit breaker for tokens", async ({ task }) => {
+test("failing installation ids do not open the circuit breaker", async ({ task }) => {
   // Scripts of the simulator match only the token, and installation ids begin with one of these letters.
   await system.simulators.script([{ provider: "fcm", tokenPrefix: "fbad", status: 500, reason: "INTERNAL" }]);
   const project = await system.project("Installations", ["fcm"]);
@@ -154,9 +150,7 @@ test("installation ids that make FCM fail do not open the circuit breaker for to
 const seen = (filter: Parameters<System["simulators"]["pushes"]>[0]): Promise<Push[]> =>
   system.simulators.pushes(filter);
 
-test("a stranger's push service refuses, forbids, fails, and asks for a week's throttle: no other device waits", async ({
-  task,
-}) => {
+test("a stranger's push service that refuses, fails and throttles delays no other device", async ({ task }) => {
   const project = await system.project("Subscriptions", ["webpush"]);
   // The kinds share an origin, so the throttling one comes last.
   const kinds = ["refuses", "forbids", "fails", "waits", "throttles"] as const;
@@ -229,7 +223,7 @@ test.for(["android", "web"] as const)("a repeat on %s replaces the first notific
   show(task, { pushes: 2, "on the screen": onScreen(pushes) });
 });
 
-test("a web app and an Android app get category, badge and action in their platform's fields", async ({ task }) => {
+test("category, badge and action reach web and Android in their own fields", async ({ task }) => {
   const project = await system.project("Fields", ["fcm", "webpush"]);
   for (const platform of ["android", "web"] as const)
     await project.register({ ...(await newAddress(system.simulators, platform)), platform });

@@ -100,7 +100,7 @@ const devicesOf = (project: Project) => {
     .toArray();
 };
 
-test("what waited for one user is not sent to the next: retried, paused, scheduled", async ({ task }) => {
+test("what waited for one user is not sent to the next", async ({ task }) => {
   const project = await users.newProject("Waited");
   const moving = await users.phone(project, "ann");
   const staying = await users.phone(project, "ann");
@@ -172,7 +172,7 @@ test("what waited for one user is not sent to the next: retried, paused, schedul
   show(task, { waited: "retried, scheduled, paused", "pushes of the former user's to the next": 0 });
 });
 
-test("erasure leaves no row, even during a broadcast and logins, and old tokens are refused", async ({ task }) => {
+test("erasure leaves no row, also during a broadcast and logins", async ({ task }) => {
   const project = await users.newProject("Erasure");
   const user = "erased-8412-user";
   const old = tokenOf(project, user);
@@ -234,9 +234,7 @@ test("erasure leaves no row, even during a broadcast and logins, and old tokens 
 /** The documentation says that these keep what they hold for 30 days. */
 const keptStreams = new Set(["PUSH_EVENTS", "PUSH_DLQ"]);
 
-test("erasure finds what was sent to the user's phones, push tokens and lists: texts, values and tokens", async ({
-  task,
-}) => {
+test("erasure finds all that was sent to a user: texts, values and tokens", async ({ task }) => {
   const project = await users.newProject("Erasure of phones");
   const user = "gone-7731-user";
   const mine = await users.phone(project, user);

@@ -74,7 +74,7 @@ const refused = ({ statuses, how }: Came): boolean =>
 /** Memory that requests in progress may use: two bombs. Further growth would be a leak. */
 const breathMb = 64;
 
-test("malformed requests: each gets a 4xx or a closed connection, and memory stays flat", async ({ task }) => {
+test("malformed requests: a 4xx or a closed connection, bounded memory", async ({ task }) => {
   const named = Object.entries(shapes).flatMap(([name, shape]) =>
     targets().map((target) => ({
       name: `${name}, ${target.method} ${target.path}`,
@@ -173,7 +173,7 @@ test("slow and silent connections: closed in time, while others are served", asy
   show(task, { connections: each * 4, "MB before": before, "MB after": after, "ordinary sends meanwhile": done });
 });
 
-test("pipelined requests: each gets its own response, and none after a malformed one", async ({ task }) => {
+test("pipelined requests get their own responses, none after a malformed one", async ({ task }) => {
   const ask = (id: number) => `GET /api/v1/devices/x-${id} HTTP/1.1\r\nHost: x\r\nX-Request-Id: pipe-${id}\r\n\r\n`;
   const many = Array.from({ length: scale(1_000, 100) }, (_, id) => ask(id)).join("");
   const good = await knock(`${many}GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
@@ -200,7 +200,7 @@ const askAs = (base: string, route: string, headers: Record<string, string>, bod
       .end(body);
   });
 
-test("a page of another site that rebinds its name to this machine: the local servers refuse it", async ({ task }) => {
+test("DNS rebinding to this machine is refused", async ({ task }) => {
   const { url: site } = system.example;
   const { url: control } = system.simulators;
   const subject = "someone-elses-user";

@@ -74,7 +74,7 @@ const rowsOf = (columns: number, lines: number): Buffer =>
     `${Array.from({ length: columns }, (_, at) => at.toString(36)).join(",")}\n${`${",".repeat(columns - 1)}\n`.repeat(lines)}`,
   );
 
-test("a CSV file of 13,100 columns is refused before registry reads it", async ({ task }) => {
+test("a CSV of 13,100 columns is refused by the gateway", async ({ task }) => {
   const project = await system.project("Columns");
   const file = rowsOf(13_100, scale(1_280, 640));
   let statuses: number[] = [];
@@ -136,7 +136,7 @@ test("many imports of one project do not hold up another's", async ({ task }) =>
   expect(reads.ticks).toBeLessThan(maxTicks);
 });
 
-test("an import is uploaded again a few times, not as often as one likes", async ({ task }) => {
+test("repeated uploads of an import are limited", async ({ task }) => {
   const project = await system.project("Again");
   const id = await newImport(project);
   const [lines, rounds] = [scale(500_000, 100_000), scale(25, 10)];
@@ -180,7 +180,7 @@ const hold = async (head: string, body = ""): Promise<{ socket: Socket; status: 
   return { socket, status: () => (text === "" ? undefined : Number(text.slice(9, 12))) };
 };
 
-test("uploads of eight projects that send next to nothing leave room for a ninth", async ({ task }) => {
+test("stalled imports of eight projects leave room for a ninth", async ({ task }) => {
   const projects = await Promise.all(Array.from({ length: 8 }, (_, n) => system.project(`Slow ${n}`)));
   const held: Awaited<ReturnType<typeof hold>>[] = [];
   for (const project of projects)

@@ -149,7 +149,7 @@ test("devices of one installation, registered by strangers, make no send dearer"
   expect(system.services.registry.pid()).toBe(running);
 });
 
-test("a stranger's device with a phone's installation id takes no push away from the phone", async ({ task }) => {
+test("a stranger with a phone's installation id takes none of its pushes", async ({ task }) => {
   const project = await system.project("Stolen");
   const { ask, close } = stranger(system.gateway, "127.9.2.1");
   const identify = async (body: object) =>

@@ -152,7 +152,7 @@ test("content, rows and statistics are removed after their retention, and not be
   });
 });
 
-test("a device that changes in a loop evicts no events or statistics of other projects", async ({ task }) => {
+test("a device that changes in a loop evicts no other project's events", async ({ task }) => {
   const victim = await system.project("Victim");
   const attacker = await system.project("Attacker");
   const { device } = await victim.register();
@@ -242,7 +242,7 @@ test("a device that changes in a loop evicts no events or statistics of other pr
   }
 });
 
-test("the ids of a project's events say nothing about the traffic of others", async ({ task }) => {
+test("event ids reveal nothing about other projects' traffic", async ({ task }) => {
   const watcher = await system.project("Watcher");
   const busy = await system.project("Busy");
   const since = new Date();

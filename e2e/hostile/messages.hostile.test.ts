@@ -112,9 +112,7 @@ const allSettled = () =>
 
 const own = (Object.keys(durables) as DurableName[]).filter((name) => serviceOf(name) !== undefined);
 
-test("garbage and mangled messages to every consumer: all settled, the malformed ones as dead letters with a reason", async ({
-  task,
-}) => {
+test("mangled messages to every consumer: settled, or dead letters with a reason", async ({ task }) => {
   const [running, held] = [pids(), await memory()];
   const ordinary = await system.project("Ordinary");
   const { device } = await ordinary.register();
@@ -203,9 +201,7 @@ const recipients = (json: unknown): { token: string }[] => {
   return batch.success ? batch.data.devices : [];
 };
 
-test("garbage in the dead letters, the schedule and the buckets: settled, and their readers survive", async ({
-  task,
-}) => {
+test("garbage in dead letters, schedule and buckets: readers survive", async ({ task }) => {
   const running = pids();
   const letters = fc.sample(mangled({ projectId: world.project.id }), { numRuns: each, seed });
   const header = fc.sample(fc.string({ unit: "grapheme-ascii", maxLength: 30 }), { numRuns: each, seed });
@@ -253,7 +249,7 @@ const questions = (Object.values(contracts) as unknown[]).filter(
   (one): one is RequestContract => typeof one === "object" && one !== null && "answer" in one && "request" in one,
 );
 
-test("garbage and mangled requests to every service: all answered, none with an internal error", async ({ task }) => {
+test("mangled requests to every service: answered, never with an internal error", async ({ task }) => {
   const running = pids();
   const codes: Record<string, number> = {};
   const wrong: string[] = [];

@@ -87,7 +87,7 @@ const timeToAppear = async (name: string): Promise<{ readonly ms: number; readon
   return { ms: Math.round(performance.now() - at), ahead: Math.max(0, Number(row?.sequence) - (last?._id ?? 0) - 1) };
 };
 
-test("a viewer who signs out again and again delays no other operator's audit row", async ({ task }) => {
+test("repeated sign-outs delay no other operator's audit row", async ({ task }) => {
   const { id, token } = await newOperator("viewer");
   const floodMs = scale(30_000, 4_000);
   const answers: HttpAnswer[] = [];
@@ -132,7 +132,7 @@ test("sign-ins and sign-in codes beyond the limit have no audit row", async ({ t
   expect(rows).toBe(60);
 });
 
-test("ten checks of the audit log at once hold up no other project's reads", async ({ task }) => {
+test("ten audit checks at once hold up no reads", async ({ task }) => {
   const { token } = await newOperator("viewer");
   const rounds = scale(10, 1);
   const answers: HttpAnswer[] = [];
@@ -167,7 +167,7 @@ test("ten checks of the audit log at once hold up no other project's reads", asy
   expect(busy.answered).toBeGreaterThan(2 * count(answers, 200));
 });
 
-test("audit rows contain nothing of a device or a user, because an erasure cannot reach them", async ({ task }) => {
+test("audit rows contain nothing of a device or user", async ({ task }) => {
   const { token, id } = await newOperator("operator");
   const planted = "Ann-Example";
   const ownWords = { name: planted, id: `${planted}-1`, subject: planted, status: planted, role: [planted] };
@@ -193,9 +193,7 @@ test("audit rows contain nothing of a device or a user, because an erasure canno
   expect(rows.map(({ after }) => after)).toContainEqual({ fields: ["device.metadata", "device.user_id"] });
 });
 
-test("forged addresses at the admin port buy no guesses, and neither they nor a forged request id are in audit rows", async ({
-  task,
-}) => {
+test("forged addresses and request ids buy no guesses and are in no audit row", async ({ task }) => {
   const guesser = stranger(ports.operators, "127.0.0.77");
   const statuses: Record<number, number> = {};
   const begun = performance.now();
@@ -232,7 +230,7 @@ const cookieOf = ({ headers }: HttpAnswer): string => headers.get("set-cookie")?
 const current = (cookie: string, headers: Record<string, string> = {}) =>
   request(system.gateway, "GET /admin/v1/sessions/current", { headers: { ...headers, cookie } });
 
-test("an operator who signs in without end has 20 sessions at most", async ({ task }) => {
+test("an operator has 20 sessions at most", async ({ task }) => {
   const { token } = await newOperator("viewer");
   const cookies: string[] = [];
   for (let n = 0; n < 60; n++) {
@@ -247,7 +245,7 @@ test("an operator who signs in without end has 20 sessions at most", async ({ ta
   expect(left).toBeLessThanOrEqual(20);
 });
 
-test("over https a plain cookie, which another host of the domain can plant, is no session", async ({ task }) => {
+test("over https an unprefixed cookie is no session", async ({ task }) => {
   const { token } = await newOperator("viewer");
   const https = { "x-forwarded-proto": "https" };
   const own = cookieOf(

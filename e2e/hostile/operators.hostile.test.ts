@@ -131,9 +131,7 @@ const stateOf = async () => {
   return Object.fromEntries(all.filter(([name]) => !/^registry\.(auditRows|import)/.test(name)));
 };
 
-test("database operators, prototypes and unknown fields in every field, query and path of every route", async ({
-  task,
-}) => {
+test("database operators, prototypes and unknown fields on every route", async ({ task }) => {
   const before = await stateOf();
   const calls = callsOf(world).map(withOneRow);
   const tried = calls.flatMap((call) => attacksOn(call).map((attack) => ({ call, attack })));

@@ -77,7 +77,7 @@ test("one person cannot read or change what another has chosen", async ({ task }
   show(task, { attempts: Object.keys(attempts).length });
 });
 
-test("names and sizes of kinds that nothing expects are refused or bounded", async ({ task }) => {
+test("unexpected names and sizes of kinds are refused or bounded", async ({ task }) => {
   const names = ["__proto__", "constructor.name", "a/b", "..", "A", "a".repeat(65), "$ne", "a,-offers", "%00", " "];
   for (const name of names) await declare(encodeURIComponent(name), 404, 405, 422);
   await declare("constructor", 201);
@@ -115,9 +115,7 @@ test("names and sizes of kinds that nothing expects are refused or bounded", asy
   show(task, { names: names.length, bodies: bad.length });
 });
 
-test("a project gets at most a hundred kinds, and thousands of changes of a user's mind end as the last one", async ({
-  task,
-}) => {
+test("at most a hundred kinds; of thousands of changes the last one counts", async ({ task }) => {
   const counts = new Map<number, number>();
   const [kinds, changes] = [scale(300, 110), scale(2_000, 40)];
   await inParallel(

@@ -91,9 +91,7 @@ const otherwiseAnswered = ["followEvents", "beginSignIn", "finishSignIn"];
 /** Further refusals: a device credential already names the device, and the caller's own project may have the name already. */
 const alsoRefused: Record<string, number> = { changeMetadata: 422, putMetadata: 422, createTopic: 409 };
 
-test("every route with another project's ids and every credential: 401, 403 or 404, nothing read, nothing changed", async ({
-  task,
-}) => {
+test("every route with foreign ids and every credential: 401, 403 or 404, nothing changed", async ({ task }) => {
   const all = await credentials();
   const before = await settled();
   const own = Object.entries(ownOf(attacked));

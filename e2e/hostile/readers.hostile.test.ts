@@ -44,9 +44,7 @@ async function firstEvents(url: string, headers: Record<string, string>, count: 
   return text;
 }
 
-test("no route shows a reader a push token or the path of a webhook, both of which are credentials", async ({
-  task,
-}) => {
+test("no route shows a reader a push token or a webhook's path", async ({ task }) => {
   const world = await newWorld(system, "Readers");
   const { project, user, device } = world;
   const phones = [
@@ -142,7 +140,7 @@ test("no route shows a reader a push token or the path of a webhook, both of whi
 const lookAt = async (project: Project, id: string) =>
   expectStatus(await project.call(`GET /devices/${id}`), 200).body.data;
 
-test("a push token alone undoes no deactivation and changes nothing that decides where pushes go", async ({ task }) => {
+test("a push token alone redirects no push and undoes no deactivation", async ({ task }) => {
   const project = await users.newProject("Known token");
   const token = apnsToken();
   const body = { identifier: token, environment: "production", installation_id: "own-installation" };
@@ -200,7 +198,7 @@ const imported = async (project: Named, device: object = {}): Promise<{ id: stri
   return { id: expectStatus(await project.call("PUT /devices", { body }), 200).body.data[0].id, token };
 };
 
-test("an imported device gets its credential for its own user alone, or by its backend", async ({ task }) => {
+test("an imported device's credential goes to its user or backend alone", async ({ task }) => {
   const project = await users.newProject("Imported");
   const mine = await imported(project, { user_id: "ann" });
   const login = ({ token: identifier }: { token: string }, user?: string): Promise<HttpAnswer> =>
@@ -226,7 +224,7 @@ test("an imported device gets its credential for its own user alone, or by its b
   show(task, { claims, "credentials gained": 0 });
 });
 
-test("a claimed device is not rotated away: its pushes do not follow the claim to another phone", async ({ task }) => {
+test("a claimed device's pushes do not move to another phone", async ({ task }) => {
   const project = await users.newProject("Claimed");
   const victim = await users.phone(project, "victim");
   const change = { device: { metadata: { account: "7" } } };
@@ -263,7 +261,7 @@ const largestText = (languages: number) => ({
   localizations: Object.fromEntries(locales(languages).map((locale) => [locale, { body: "{{a}}".repeat(200) }])),
 });
 
-test("lists and exports of notifications do not read what they do not show: compiled texts", async ({ task }) => {
+test("lists and exports do not read compiled texts", async ({ task }) => {
   const project = await system.project("Readers of texts");
   await project.register({ user_id: "reader" });
   const send = (languages: number) =>
@@ -318,7 +316,7 @@ test("lists and exports of notifications do not read what they do not show: comp
   expect(beside?.ticks).toBeLessThan(maxTicks);
 });
 
-test("pages of the largest notifications, many at a time, leave another's lists answered", async ({ task }) => {
+test("many pages of the largest notifications do not block other lists", async ({ task }) => {
   const project = await system.project("Readers of pages");
   const notification = {
     title: "To no one",

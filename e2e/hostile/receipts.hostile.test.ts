@@ -50,7 +50,7 @@ const sendTo = async (devices: readonly string[], more: Partial<Content> = {}) =
   return project.final(id);
 };
 
-test("forged, foreign and old tokens of receipts, dismissals and opens count nothing", async ({ task }) => {
+test("forged, foreign and old tokens of reports count nothing", async ({ task }) => {
   const [{ device }, { device: other }] = [await project.register(), await project.register()];
   const { id } = await sendTo([device.id], { receipts: true, buttons });
   const { id: another } = await sendTo([other.id]);
@@ -90,7 +90,7 @@ test("forged, foreign and old tokens of receipts, dismissals and opens count not
   show(task, { tokens: Object.keys(bad).length * verbs.length });
 });
 
-test("a device that reports what no one asked of it counts for nothing", async ({ task }) => {
+test("unasked reports count for nothing", async ({ task }) => {
   const capabilities = ["receipts", "buttons", "draws"];
   const devices: { readonly id: string; readonly why: string; readonly content: Partial<Content> }[] = [];
   for (const [why, content, of] of [
@@ -128,7 +128,7 @@ test("a device that reports what no one asked of it counts for nothing", async (
   expect(wrong).toEqual([]);
 });
 
-test("whatever a device says about the time, its receipt counts between the push and now", async ({ task }) => {
+test("a receipt counts between its push and now, whatever it says", async ({ task }) => {
   const accepted = [0, 59, 31_536_000, 1e15, Number.MAX_SAFE_INTEGER];
   const refused = [-1, 59.5, "5", true, {}, [1], Number.MAX_VALUE * -1];
   const devices = await seed(system, project, accepted.length);
@@ -162,7 +162,7 @@ test("whatever a device says about the time, its receipt counts between the push
   show(task, { times: accepted.length + refused.length });
 });
 
-test("10,000 button ids of devices leave no button, count or statistic of them", async ({ task }) => {
+test("10,000 invented button ids leave no count", async ({ task }) => {
   const ids = scale(10_000, 500);
   const devices = await seed(system, project, ids / 10);
   const { id } = await sendTo(
@@ -204,7 +204,7 @@ test("10,000 button ids of devices leave no button, count or statistic of them",
   show(task, { ids, devices: devices.length });
 });
 
-test("a device that claims to draw shows an ordinary notification, unless it is an Android app", async ({ task }) => {
+test("only an Android app may claim to draw", async ({ task }) => {
   const capabilities = ["draws", "buttons", "receipts", "updates"];
   const pushed: Partial<Record<Platform, Record<string, unknown>>> = {};
   for (const platform of ["ios", "web", "android"] as const) {

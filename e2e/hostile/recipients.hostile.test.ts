@@ -44,7 +44,7 @@ const upload = (
 const read = async (project: Project, id: string): Promise<Recipients> =>
   expectStatus(await project.call(`GET /notifications/${id}/recipients`), 200).body.data;
 
-test("uploads of many projects that wait for lines do not hold up another's broadcast", async ({ task }) => {
+test("stalled uploads do not hold up another's broadcast", async ({ task }) => {
   const projects = await Promise.all(Array.from({ length: scale(60, 8) }, (_, n) => system.project(`Idle ${n}`)));
   const ids: string[] = [];
   for (const project of projects) for (let n = 0; n < 4; n++) ids.push(await open(project));
@@ -85,7 +85,7 @@ const lines: readonly (readonly [line: string, field: string])[] = [
   [`{"target":"user:a","variables":{"n":"${"x".repeat(200_000)}"}}`, ""],
 ];
 
-test("each line of strangers is refused by itself, with its number and field", async ({ task }) => {
+test("each wrong line is refused with its number and field", async ({ task }) => {
   const project = await system.project("Strange lines");
   const { device: known } = await project.register({ user_id: "known" } as Parameters<typeof project.register>[0]);
   const id = await open(project);
@@ -109,7 +109,7 @@ test("each line of strangers is refused by itself, with its number and field", a
   show(task, { lines: lines.length + 2 });
 });
 
-test("a gzip bomb as upload, and one that trickles, take nothing from others", async ({ task }) => {
+test("gzip bombs and trickling uploads take nothing from others", async ({ task }) => {
   const project = await system.project("Bombs");
   const id = await open(project);
   const bomb = gzipSync(Buffer.alloc(scale(256, 80) * 1_048_576));
@@ -157,9 +157,7 @@ const endless = (known: readonly string[], { perPiece, pauseMs, signal }: Endles
   });
 };
 
-test("uploads of one project that never end, as many as it may have, hold up no single send of another", async ({
-  task,
-}) => {
+test("endless uploads hold up no other project's single sends", async ({ task }) => {
   const project = await system.project("Endless");
   const known = (await seed(system, project, 2_000)).map(({ id }) => id);
   const [device] = await seed(system, quiet, 1);
@@ -261,9 +259,7 @@ const uploadCsv = (
 const csvOf = (targets: number): Uint8Array =>
   Buffer.from(`target\n${Array.from({ length: targets }, (_, at) => `user:${at}\n`).join("")}`);
 
-test("two dry runs of one project that hold as many lines as they may, and then hardly send, leave others their room", async ({
-  task,
-}) => {
+test("stalled dry runs of one project leave others their room", async ({ task }) => {
   const project = await system.project("Lingers");
   const end = new AbortController();
   const lines = scale(1_600_000, 50_000);
@@ -309,7 +305,7 @@ const thatGoesOn = (lines: Uint8Array, { signal, onSent }: Lingering): ReadableS
   });
 };
 
-test("dry runs of files count as dry runs, and a file is not sent again as often as one likes", async ({ task }) => {
+test("dry runs of files count, and repeated uploads are limited", async ({ task }) => {
   const project = await system.project("Counts");
   const id = await open(project);
   const dry: number[] = [];
@@ -341,9 +337,7 @@ test("dry runs of files count as dry runs, and a file is not sent again as often
   expect(refused(again)).toBeGreaterThanOrEqual(10);
 });
 
-test("an upload ends when its notification is cancelled, or its token revoked, also while next to nothing comes", async ({
-  task,
-}) => {
+test("a stalled upload ends with its notification or token", async ({ task }) => {
   const project = await system.project("Cancels");
   const { token, id: tokenId } = await newToken(system, project, ["send"]);
   const [cancelled, dry, revoked] = [await open(project), await open(project), await open(project)];
@@ -406,9 +400,7 @@ const storeLongList = async (project: Project, id: string): Promise<number> => {
   return pages * perPage;
 };
 
-test("progress and errors of the longest list cost what they show, and nothing once their readers have gone", async ({
-  task,
-}) => {
+test("progress and errors of the longest list cost what they show", async ({ task }) => {
   const project = await system.project("Long list");
   const id = await open(project);
   await eventually(async () => expectStatus(await project.call(`DELETE /notifications/${id}`), 200));

@@ -42,7 +42,7 @@ const writer = async (project: Project) => {
   return { token, put, publish };
 };
 
-test("reads of a template's versions cost what they show, and delay no other project", async ({ task }) => {
+test("reads of a template's versions delay no other project", async ({ task }) => {
   const project = await system.project("Versions");
   const { token, put, publish } = await writer(project);
   const versions = scale(templateLimits.versions, 60);
@@ -93,7 +93,7 @@ const longestStall = async (): Promise<number> => {
   return Math.round(Number(/nodejs_eventloop_delay_max_seconds(?:\{[^}]*\})? (\S+)/.exec(text)?.[1]) * 1_000);
 };
 
-test("a user with very many devices among recipients is read in pages", async ({ task }) => {
+test("a user with very many devices is read in pages", async ({ task }) => {
   const project = await system.project("Crowd");
   const count = scale(60_000, 10_000);
   const devices = Array.from({ length: count }, () => ({
@@ -148,7 +148,7 @@ test("a user with very many devices among recipients is read in pages", async ({
   expect(Math.max(...pages.map(({ devices: read }) => read))).toBeLessThanOrEqual(5_000);
 });
 
-test("a device that replaces its token of an activity again and again gets its state a few times", async ({ task }) => {
+test("a replaced activity token gets the state a few times at most", async ({ task }) => {
   const project = await system.project("Tokens");
   const { device, credential = "" } = await project.register();
   const others = await Promise.all(Array.from({ length: 12 }, () => project.register()));

@@ -82,9 +82,7 @@ const spellings = (secret: string) => [
   encodeURIComponent(secret),
 ];
 
-test("planted secrets are in no log, trace, metric, error, event, stream or database where they need not be", async ({
-  task,
-}) => {
+test("planted secrets are in no log, trace, metric, error, event or store", async ({ task }) => {
   const environment = system.environmentOf("dispatch");
   const world = await newWorld(system, "Secrets");
   const { project } = world;

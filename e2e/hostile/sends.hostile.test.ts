@@ -114,9 +114,7 @@ const deadLetters = async (): Promise<number> => {
   return expectStatus(listed, 200).body.meta?.total ?? listed.body.data.length;
 };
 
-test("no send that is accepted or refused is a server error, and none harms a send of the same moment", async ({
-  task,
-}) => {
+test("generated sends: never a server error, and none harms its neighbour", async ({ task }) => {
   const seed = Date.now() % 2 ** 31;
   const count = scale(10_000, 600);
   const targets = [`device:${known.device.id}`];
@@ -162,7 +160,7 @@ const strangeTexts: readonly string[] = [
   `{"title":{"nodes":[${'{"branches":[],"else":['.repeat(2_500)}5${"]}".repeat(2_500)}]}}`,
 ];
 
-test("malformed sends and texts that no gateway compiled fail alone in a group on the bus", async ({ task }) => {
+test("malformed sends fail alone in a group on the bus", async ({ task }) => {
   const hands = await operateBroker(system.broker);
   const strange: readonly unknown[] = [null, 5, [], {}, { notificationId: "a.b.>" }, { projectId: project.id }];
   const now = new Date();

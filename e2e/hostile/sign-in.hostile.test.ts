@@ -157,9 +157,7 @@ test("ordinary sign-ins cost the gateway little memory", async ({ task }) => {
   expect(after - before).toBeLessThan(signInsMb);
 });
 
-test("no bad token of an identity provider begins a session, and a good one does, also with rotated keys", async ({
-  task,
-}) => {
+test("only valid identity tokens begin a session, also with rotated keys", async ({ task }) => {
   const begun = await begin();
   answer(begun.nonce);
   const good = await finish(begun);
@@ -216,9 +214,7 @@ const callbacks = scale(2_000, 290);
 /** Of one address in 10 s, as is the default. */
 const maxFailures = 100;
 
-test("callbacks that no sign-in belongs to, and those of one sign-in again and again, do not become the provider's load", async ({
-  task,
-}) => {
+test("forged and repeated sign-in callbacks do not reach the identity provider", async ({ task }) => {
   const groups = join(system.folder, "groups.yaml");
   const usual = await startGateway(provider.issuer, groups, maxFailures);
   const flood = async (base: string, flowOf: (n: number) => { readonly state: string; readonly cookie: string }) => {
@@ -252,7 +248,7 @@ test("callbacks that no sign-in belongs to, and those of one sign-in again and a
   expect(begun.asked).toBeLessThanOrEqual(maxFailures);
 });
 
-test("while the provider fails, visitors of the sign-in page do not become its load", async ({ task }) => {
+test("visitors of the sign-in page are no load of a failing provider", async ({ task }) => {
   const failing = await startStrangeProvider(clientId, clientSecret);
   failing.discover(undefined);
   const other = await startGateway(failing.issuer, join(system.folder, "groups.yaml"));
@@ -272,9 +268,7 @@ test("while the provider fails, visitors of the sign-in page do not become its l
   expect(discovery).toBeLessThanOrEqual(1 + seconds / 5);
 });
 
-test("a provider that claims to be another, or sends its visitors elsewhere unencrypted, begins nothing", async ({
-  task,
-}) => {
+test("a false or unencrypted identity provider begins nothing", async ({ task }) => {
   const liar = await startStrangeProvider(clientId, clientSecret);
   const groups = join(system.folder, "groups.yaml");
   for (const lie of [

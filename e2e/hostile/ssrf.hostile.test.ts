@@ -80,9 +80,7 @@ function strangeConnections(one: System): string[] {
   );
 }
 
-test("Web Push subscriptions and webhooks to internal addresses, by address, name or DNS rebinding: no connection", async ({
-  task,
-}) => {
+test("Web Push and webhooks to internal addresses, names or rebound names: no connection", async ({ task }) => {
   // Before any attack, check that the log shows attempted connections.
   expect(system.logs.lines.some(({ part, tried }) => part === "analytics" && tried !== undefined)).toBe(true);
   const project = await system.project("Inside", ["webpush"]);

@@ -31,7 +31,7 @@ const apnsOf = async ({ id }: Project) =>
   expectStatus(await system.admin(`GET /projects/${id}/providers/apns`), 200).body.data;
 
 test.for(unreachable)(
-  "$what: shown to the project and the operator, and over with new settings",
+  "$what: project and operator are told, until the settings change",
   async ({ reason, words, change }, { task }) => {
     const project = await system.project("Unreachable", []);
     await system.putProvider(project, "apns", await change(others));
