@@ -25,10 +25,10 @@ module.exports = {
         "The bundler takes up to 700 MB and keeps them: the launcher, a test or a bench would hold them as long as it runs.",
       severity: "error",
       from: {
-        path: "^(packages|services|e2e|bench)/",
-        pathNot: `^packages/local-stack/src/bundle/bundler\\.ts$|${tests}`,
+        path: "^(packages|services|tools|e2e|bench)/",
+        pathNot: `^tools/bundle/src/bundler\\.ts$|${tests}`,
       },
-      to: { path: "node_modules/rolldown/|^packages/local-stack/src/bundle/bundler\\.ts$" },
+      to: { path: "node_modules/rolldown/|^tools/bundle/src/bundler\\.ts$" },
     },
     only(
       "contracts-stand-alone",

@@ -55,7 +55,10 @@ export default defineConfig({
         ssr,
         test: {
           name: "unit",
-          include: ["{packages,services}/*/{src,test}/**/*.unit.test.ts", "{bench/src,e2e,infra}/**/*.unit.test.ts"],
+          include: [
+            "{packages,services,tools}/*/{src,test}/**/*.unit.test.ts",
+            "{bench/src,e2e,infra}/**/*.unit.test.ts",
+          ],
           exclude: [...defaultExclude, ...fakesTimers],
           testTimeout: properties,
           expect,
@@ -83,7 +86,7 @@ export default defineConfig({
         environments,
         test: {
           name: "int",
-          include: ["{packages,services}/*/{src,test}/**/*.int.test.ts"],
+          include: ["{packages,services,tools}/*/{src,test}/**/*.int.test.ts"],
           globalSetup,
           expect,
           testTimeout: 60_000, // a dependency that is unavailable and comes back takes its retries with it

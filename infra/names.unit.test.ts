@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 
@@ -29,12 +29,8 @@ const conventions: Readonly<Record<string, string>> = {
   TestPush: "a test push, and the console's component that sends it",
 };
 
-const modules = ["packages", "services"].flatMap((group) =>
-  readdirSync(join(root, group)).flatMap((name) =>
-    readdirSync(join(root, group, name, "src"), { recursive: true, encoding: "utf8" })
-      .filter((file) => /(?<!\.test)\.tsx?$/.test(file) && file !== "api-types.ts")
-      .map((file) => join(group, name, "src", file)),
-  ),
+const modules = globSync("{packages,services,tools}/*/src/**/*.{ts,tsx}", { cwd: root }).filter(
+  (file) => !/\.test\.tsx?$|\/api-types\.ts$/.test(file),
 );
 
 /** The modules that declare and export each name. A re-export is no declaration. */
@@ -45,7 +41,7 @@ for (const path of modules)
 
 const shared = [...exporters].filter(([, paths]) => paths.size > 1);
 
-test("each exported name of packages and services has one meaning", () => {
+test("each exported name of packages, services and tools has one meaning", () => {
   expect(exporters.size).toBeGreaterThan(1_000);
   expect(shared.filter(([name]) => !Object.hasOwn(conventions, name)).map(([name, paths]) => [name, ...paths])).toEqual(
     [],

@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { bundle, bundleOf, freePort, startProcess } from "@herald/local-stack";
+import { bundle, bundleOf } from "@herald/bundle";
+import { freePort, startProcess } from "@herald/local-stack";
 import { eventually, expectStatus, type HttpAnswer, request } from "@herald/testing";
 import { type ServiceName, type System, serviceNames } from "./system.ts";
 

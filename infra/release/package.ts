@@ -1,6 +1,6 @@
 import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { bundleWebKit, thirdPartyNotices } from "@herald/local-stack";
+import { bundleWebKit, thirdPartyNotices } from "@herald/bundle";
 import { rolldown } from "rolldown";
 import { must } from "./must.ts";
 

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { bundleOf } from "@herald/local-stack";
+import { bundleOf } from "@herald/bundle";
 import { eventually, operateBroker } from "@herald/testing";
 import { checkInvariants } from "../../harness/invariants.ts";
 import { movableClock } from "../../harness/movable-clock.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { bundle } from "@herald/local-stack";
+import { bundle } from "@herald/bundle";
 import { expectStatus } from "@herald/testing";
 import { type Beside, startBeside } from "../../harness/beside.ts";
 import type { LogLine } from "../../harness/logs.ts";

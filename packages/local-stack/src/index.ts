@@ -1,6 +1,3 @@
-export { bundle, bundleOf } from "./bundle/bundle.ts";
-export { thirdPartyNotices } from "./bundle/notices.ts";
-export { bundleWebKit } from "./bundle/web-kit.ts";
 export { freePort } from "./processes/free-port.ts";
 export { type CommandResult, findBinary, runCommand } from "./processes/run-command.ts";
 export { type RunningProcess, startProcess } from "./processes/start-process.ts";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { bundleWebKit } from "@herald/local-stack";
+import { bundleWebKit } from "@herald/bundle";
 import { expect, test } from "vitest";
 
 const bytes = { "herald.js": 12_000, "herald-worker.js": 6_000 };

@@ -4,9 +4,9 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import { text } from "node:stream/consumers";
+import { bundleWebKit } from "@herald/bundle";
 import { Herald } from "@herald/client";
 import { foreignSite } from "@herald/simulators/foreign-site";
-import { bundleWebKit } from "../bundle/web-kit.ts";
 import type { DemoProject } from "./demo-project.ts";
 
 type Options = { root: string; port: number; gateway: string; project: DemoProject };

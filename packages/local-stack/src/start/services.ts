@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { bundleOf, type ProgramName } from "@herald/bundle";
 import type { HeraldAdmin } from "@herald/client";
-import { bundleOf, type ProgramName } from "../bundle/bundle.ts";
 import { startProcess } from "../processes/start-process.ts";
 import type { Part, Started } from "./keep-running.ts";
 import type { Ports } from "./ports.ts";

@@ -1,8 +1,7 @@
 import { join } from "node:path";
+import { buildConsole, bundle, type ProgramName } from "@herald/bundle";
 import type { BusUserName } from "@herald/bus/permissions";
 import { HeraldAdmin } from "@herald/client";
-import { bundle, type ProgramName } from "../bundle/bundle.ts";
-import { buildConsole } from "../bundle/console.ts";
 import { composeStarter, dockerEngine } from "../servers/docker.ts";
 import { startMongo } from "../servers/mongo.ts";
 import { startNats } from "../servers/nats.ts";

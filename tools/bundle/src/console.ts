@@ -2,16 +2,14 @@ import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { runCommand } from "../processes/run-command.ts";
 import { isCurrent, removeOld, replaceFile, writeInputs } from "./built-files.ts";
+import { runNode } from "./run-node.ts";
 
 const compress = promisify(gzip);
 
 /** Files that determine the built console besides its sources. */
-const recipe = ["package-lock.json", "packages/local-stack/src/bundle/console.ts"];
+const recipe = ["package-lock.json", "tools/bundle/src/console.ts"];
 const sourceFolders = ["packages/console", "packages/client/src"];
-
-const buildTimeoutMs = 180_000;
 
 const filesBelow = async (folder: string): Promise<string[]> => {
   const found = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -22,7 +20,7 @@ const filesBelow = async (folder: string): Promise<string[]> => {
 
 /**
  * Builds the console of the tree at `root`, if it has changed, into the folder that the gateway serves, with a compressed copy of each
- * file. A separate process runs the bundler, so that its memory is freed. Throws the bundler's errors.
+ * file. Throws the bundler's errors.
  */
 export const buildConsole = async (root: string): Promise<void> => {
   const parent = join(root, "services/gateway/dist");
@@ -35,13 +33,11 @@ export const buildConsole = async (root: string): Promise<void> => {
   try {
     const vite = join(root, "node_modules/vite/bin/vite.js");
     const args = [vite, "build", "--outDir", made, "--emptyOutDir", "--logLevel", "warn"];
-    const { ok, why, stdout } = await runCommand(process.execPath, args, {
+    await runNode("vite build packages/console", args, {
       cwd: join(root, "packages/console"),
       // Tests set NODE_ENV to `test`, which would give a development build of React.
       env: { ...process.env, NODE_ENV: "production" },
-      timeoutMs: buildTimeoutMs,
     });
-    if (!ok) throw new Error(`vite build packages/console: ${why}\n${stdout}`);
     const written = new Set<string>();
     const files = (await filesBelow(made)).map((file) => file.slice(made.length + 1));
     // Write the page last, so that the files that it names exist.

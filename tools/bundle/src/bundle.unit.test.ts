@@ -18,7 +18,7 @@ const put = async (file: string, text: string, at = new Date(Date.now() - 60_000
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), "herald-bundle-"));
   await put("package-lock.json", "{}");
-  for (const name of ["bundle", "bundler", "notices"]) await put(`packages/local-stack/src/bundle/${name}.ts`, "");
+  for (const name of ["bundle", "bundler", "notices"]) await put(`tools/bundle/src/${name}.ts`, "");
   await put("services/gateway/package.json", '{ "type": "module" }');
   await put("services/gateway/src/said.ts", 'export const said: string = "first";\n');
   await put(

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { runCommand } from "../processes/run-command.ts";
 import { isCurrent } from "./built-files.ts";
+import { runNode } from "./run-node.ts";
 
 export type Program = {
   readonly folder: string;
@@ -28,19 +28,13 @@ export const bundleOf = (name: ProgramName): string => `${programs[name].folder}
 /** Files that determine a bundle's content besides its sources. */
 const recipe = [
   "package-lock.json",
-  ...["bundle.ts", "bundler.ts", "notices.ts"].map((file) => `packages/local-stack/src/bundle/${file}`),
+  ...["bundle.ts", "bundler.ts", "notices.ts"].map((file) => `tools/bundle/src/${file}`),
 ];
 
-/** A program takes a few seconds, and ten times as long on a busy machine. */
-const bundleTimeoutMs = 180_000;
-
-/** Runs the bundler in a process of its own, so that its memory is freed. Returns its output. Throws its errors. */
-export const runBundler = async (root: string, name: ProgramName | "web"): Promise<string> => {
+/** Runs the bundler in a process of its own. Returns its output. Throws its errors. */
+export const runBundler = (root: string, name: ProgramName | "web"): Promise<string> => {
   const bundler = join(import.meta.dirname, "bundler.ts");
-  const args = ["--conditions=@herald/source", bundler, root, name];
-  const { ok, why, stdout } = await runCommand(process.execPath, args, { timeoutMs: bundleTimeoutMs });
-  if (!ok) throw new Error(`bundling ${name}: ${stdout.trim() || why}`);
-  return stdout;
+  return runNode(`bundling ${name}`, ["--conditions=@herald/source", bundler, root, name]);
 };
 
 /**

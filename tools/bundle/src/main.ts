@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { bundle, type ProgramName, programNames } from "./bundle/bundle.ts";
-import { buildConsole } from "./bundle/console.ts";
-import { writeWebKit } from "./bundle/web-kit.ts";
+import { bundle, type ProgramName, programNames } from "./bundle.ts";
+import { buildConsole } from "./console.ts";
+import { writeWebKit } from "./web-kit.ts";
 
 /** `npm run build`: builds the programs of the images, the console and the browser kit; `npm run build -- gateway` builds one of them. */
 

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { runCommand } from "../processes/run-command.ts";
 import { runBundler } from "./bundle.ts";
+import { runNode } from "./run-node.ts";
 
 /** The files of the browser kit, minified, by name. */
 export type WebKit = Readonly<Record<"herald.js" | "herald-worker.js", string>>;
@@ -17,7 +17,5 @@ export const writeWebKit = async (root: string): Promise<void> => {
   await mkdir(dist, { recursive: true });
   for (const [name, code] of Object.entries(await bundleWebKit(root))) await writeFile(join(dist, name), code);
   const flags = ["--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--outDir", dist];
-  const tsc = [join(root, "node_modules/.bin/tsc"), "-p", folder, ...flags];
-  const { ok, why } = await runCommand(process.execPath, tsc, { timeoutMs: 60_000 });
-  if (!ok) throw new Error(`tsc -p packages/web: ${why}`);
+  await runNode("tsc -p packages/web", [join(root, "node_modules/.bin/tsc"), "-p", folder, ...flags]);
 };
