@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { SystemStatus } from "@herald/contracts";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { eventually, expectStatus, faultyProxy } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { signedIn } from "./harness/command-line.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { eventually, operateBroker } from "@herald/testing";
 import { expect } from "vitest";
 import type { Project } from "./harness/project.ts";

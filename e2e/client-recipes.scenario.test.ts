@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { eventually, expectStatus } from "@herald/testing";
 import { expect } from "vitest";
 import type { Project } from "./harness/project.ts";

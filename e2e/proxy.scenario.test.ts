@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Provider, platformOf } from "@herald/contracts";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { eventually, expectStatus } from "@herald/testing";
 import { generate } from "selfsigned";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-import { cacheFolder, findBinary, goInstall, installTimeoutMs, provision, runCommand } from "@herald/local-stack";
+import { cacheFolder, findBinary, goInstall, installTimeoutMs, provision, runCommand } from "@herald/provision";
 
 type Fetch = { env: NodeJS.ProcessEnv; progress: (line: string) => void };
 type Linked = { linked?: Readonly<Record<string, string>> };

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { images } from "@herald/local-stack";
+import { images } from "@herald/provision";
 import { expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "..");
@@ -25,7 +25,7 @@ const usedActions = yamlIn(".github/workflows").flatMap((path) => captures(path,
 const usedImages = [
   ...[
     "docker-compose.yml",
-    "packages/local-stack/docker-compose.yml",
+    "tools/provision/docker-compose.yml",
     "infra/postgresql/compose.yaml",
     "infra/helm/evaluation.yaml",
     "infra/helm/herald/values.yaml",

@@ -11,7 +11,7 @@ import {
   sendGroupOf,
 } from "@herald/contracts";
 import { createGroupCommit, createLogger } from "@herald/kit";
-import { startNats } from "@herald/local-stack";
+import { startNats } from "@herald/provision";
 import express from "express";
 import { apnsBody, apnsHeaders, connectFloor } from "./floor-client.ts";
 import { listenFloor } from "./listen-floor.ts";

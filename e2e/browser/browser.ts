@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { removeAtExit } from "@herald/local-stack";
+import { removeAtExit } from "@herald/provision";
 import type { Push } from "@herald/simulators";
 import { eventually } from "@herald/testing";
 import { type BrowserContext, type CDPSession, chromium, type Page, type Worker } from "playwright-core";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { cacheFolder, findBinary, provision, unpackDebianPackages, whyNoDebian } from "@herald/local-stack";
+import { cacheFolder, findBinary, provision, unpackDebianPackages, whyNoDebian } from "@herald/provision";
 
 const programNames = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const programPath = "usr/lib/chromium/chromium";

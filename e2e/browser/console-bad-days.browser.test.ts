@@ -1,4 +1,4 @@
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { eventually, expectStatus } from "@herald/testing";
 import { expect, test } from "vitest";
 import { expectCalm, isMarked, mark, useConsole } from "./console-page.ts";

@@ -1,7 +1,7 @@
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { removeAtExit } from "@herald/local-stack";
+import { removeAtExit } from "@herald/provision";
 import { type BrowserContext, chromium, type Page } from "playwright-core";
 import type { Chromium } from "./chromium.ts";
 

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { cacheFolder, findGo, provision, runCommand } from "@herald/local-stack";
+import { cacheFolder, findGo, provision, runCommand } from "@herald/provision";
 import { goProgram } from "../test-tools.ts";
 import { progress } from "./helm.ts";
 

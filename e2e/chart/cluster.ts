@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { request } from "node:https";
 import { join } from "node:path";
-import { freePort, startProcess } from "@herald/local-stack";
+import { freePort, startProcess } from "@herald/provision";
 import { eventually } from "@herald/testing";
 import { stringify } from "yaml";
 import { type ClusterPrograms, clusterPrograms } from "./cluster-programs.ts";

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findGo } from "@herald/local-stack";
+import { findGo } from "@herald/provision";
 import { parseAllDocuments } from "yaml";
 import { goProgram } from "../test-tools.ts";
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { cp, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { eventually } from "@herald/testing";
 import { readDemo, sendAndOpen } from "../compose/first-push.ts";
 import { chart, root, run, startHelm, type Values } from "./helm.ts";

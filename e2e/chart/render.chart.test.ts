@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { durables } from "@herald/contracts";
-import { findBinary } from "@herald/local-stack";
+import { findBinary } from "@herald/provision";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { writeChart } from "../../infra/release/chart.ts";

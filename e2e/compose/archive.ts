@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { appendFile, copyFile, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort, startProcess } from "@herald/local-stack";
+import { freePort, startProcess } from "@herald/provision";
 import { eventually } from "@herald/testing";
 import { must } from "../../infra/release/must.ts";
 import { shellBlocks } from "../harness/shell-blocks.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { appendFile, cp, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { must } from "../../infra/release/must.ts";
 import { shellBlocks } from "../harness/shell-blocks.ts";
 import { tryArchive } from "./archive.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { removeAtExit, startProcess } from "@herald/local-stack";
+import { removeAtExit, startProcess } from "@herald/provision";
 
 /** A Firefox as people have it, by WebDriver BiDi, which it speaks itself. */
 

@@ -1,7 +1,7 @@
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort, removeAtExit, startProcess } from "@herald/local-stack";
+import { freePort, removeAtExit, startProcess } from "@herald/provision";
 import { eventually } from "@herald/testing";
 
 const startTimeoutMs = 600_000; // it builds itself first, which takes a busy machine minutes

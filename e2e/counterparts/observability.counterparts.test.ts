@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
-import { freePort, type RunningProcess, removeAtExit, runCommand, startProcess } from "@herald/local-stack";
+import { freePort, type RunningProcess, removeAtExit, runCommand, startProcess } from "@herald/provision";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";

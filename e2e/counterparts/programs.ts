@@ -10,7 +10,7 @@ import {
   runCommand,
   unpackDebianPackages,
   whyNoDebian,
-} from "@herald/local-stack";
+} from "@herald/provision";
 import { libraryFolders } from "../browser/chromium.ts";
 import { goProgram } from "../test-tools.ts";
 

@@ -1,6 +1,6 @@
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { startProcess } from "@herald/local-stack";
+import { startProcess } from "@herald/provision";
 import { eventually } from "@herald/testing";
 import { NotHere } from "./row.ts";
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { removeAtExit, startMongo } from "@herald/local-stack";
+import { removeAtExit, startMongo } from "@herald/provision";
 import { type BrokerSource, expectStatus, findBrokerSource, request, startBroker } from "@herald/testing";
 import { type System, type SystemOptions, startSystem } from "../harness/system.ts";
 import type { Fixture, Stage } from "./row.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { bundle, bundleOf } from "@herald/bundle";
-import { freePort, startProcess } from "@herald/local-stack";
+import { freePort, startProcess } from "@herald/provision";
 import { eventually, expectStatus, type HttpAnswer, request } from "@herald/testing";
 import { type ServiceName, type System, serviceNames } from "./system.ts";
 

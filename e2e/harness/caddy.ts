@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { request } from "node:https";
 import { join } from "node:path";
-import { cacheFolder, findBinary, provision, startProcess, unpackDebianPackages } from "@herald/local-stack";
+import { cacheFolder, findBinary, provision, startProcess, unpackDebianPackages } from "@herald/provision";
 import { eventually } from "@herald/testing";
 
 /** The Caddy on PATH, otherwise Debian's package, unpacked once into the user's cache. Throws the reason if neither exists. */

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { cacheFolder, findBinary, provision, unpackDebianPackages, whyNoDebian } from "@herald/local-stack";
+import { cacheFolder, findBinary, provision, unpackDebianPackages, whyNoDebian } from "@herald/provision";
 
 /** The number is the version of this recipe. */
 const folderName = "promtool-debian-1";

@@ -3,14 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BusUserName, passwordVariables } from "@herald/bus/permissions";
 import { Project as ProjectView, type Provider } from "@herald/contracts";
-import {
-  type AnalyticsAccess,
-  freePortsEnvironment,
-  type RunningHerald,
-  removeAtExit,
-  type ServiceStart,
-  startHerald,
-} from "@herald/local-stack";
+import { freePortsEnvironment, type RunningHerald, type ServiceStart, startHerald } from "@herald/local-stack";
+import { type AnalyticsAccess, removeAtExit } from "@herald/provision";
 import {
   type Broker,
   eventually,

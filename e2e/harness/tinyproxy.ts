@@ -9,7 +9,7 @@ import {
   type RunningProcess,
   startProcess,
   unpackDebianPackages,
-} from "@herald/local-stack";
+} from "@herald/provision";
 import { eventually } from "@herald/testing";
 
 /** The number is the version of this recipe: raise it after a change. */

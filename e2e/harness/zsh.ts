@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { cacheFolder, findBinary, provision, unpackDebianPackages } from "@herald/local-stack";
+import { cacheFolder, findBinary, provision, unpackDebianPackages } from "@herald/provision";
 
 export type Zsh = {
   readonly executable: string;

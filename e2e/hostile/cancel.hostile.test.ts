@@ -1,4 +1,4 @@
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { eventually, expectStatus } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Beside, startBeside } from "../harness/beside.ts";

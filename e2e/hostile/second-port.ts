@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { request as send } from "node:http";
 import { join } from "node:path";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { eventually, expectStatus, request } from "@herald/testing";
 import type { System } from "../harness/system.ts";
 

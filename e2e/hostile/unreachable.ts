@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import type { Simulators } from "@herald/simulators";
 
 /** A reason why connections fail, the settings that cause it, and the reported text. `others`: servers of another authority. */

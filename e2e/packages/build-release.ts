@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { removeAtExit } from "@herald/local-stack";
+import { removeAtExit } from "@herald/provision";
 import type { TestProject } from "vitest/node";
 import { must } from "../../infra/release/must.ts";
 

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { findBinary, findGo } from "@herald/local-stack";
+import { findBinary, findGo } from "@herald/provision";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { apnsToken, type Project } from "../harness/project.ts";

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { apnsToken, type Project } from "../harness/project.ts";

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { cacheFolder, provision } from "@herald/local-stack";
+import { cacheFolder, provision } from "@herald/provision";
 import { must } from "../../infra/release/must.ts";
 import { goProgram } from "../test-tools.ts";
 

@@ -12,7 +12,7 @@ import {
   startProcess,
   unpackDebianPackages,
   whyNoDebian,
-} from "@herald/local-stack";
+} from "@herald/provision";
 import { withMemoryLimit } from "../harness/memory-limit.ts";
 
 const root = join(import.meta.dirname, "../..");

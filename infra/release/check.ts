@@ -19,8 +19,13 @@ const statements: readonly (readonly [file: string, pattern: RegExp])[] = [
   ["infra/helm/herald/Chart.yaml", /^appVersion: "?([^"\s]+)/m],
 ];
 
-const manifestsOf = (root: string): string[] =>
-  globSync(["packages/*/package.json", "services/*/package.json", "{e2e,bench,examples}/package.json"], { cwd: root });
+const manifestsOf = (root: string): string[] => {
+  const { workspaces } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { workspaces: string[] };
+  return globSync(
+    workspaces.map((folder) => `${folder}/package.json`),
+    { cwd: root },
+  );
+};
 
 /** The version of the root's package.json, which everything else must have too. */
 export const versionOf = (root: string): string => {

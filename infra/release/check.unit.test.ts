@@ -25,7 +25,7 @@ beforeEach(async () => {
   tree = await mkdtemp(join(tmpdir(), "herald-release-test-"));
   git("init", "--quiet");
   const manifest = { name: "@herald/client", version: "1.2.3", devDependencies: { "@herald/contracts": "1.2.3" } };
-  await put("package.json", '{ "type": "module", "version": "1.2.3" }');
+  await put("package.json", '{ "type": "module", "version": "1.2.3", "workspaces": ["packages/*"] }');
   await put("packages/client/package.json", JSON.stringify(manifest));
   await put("infra/Dockerfile", "ARG VERSION=1.2.3\n");
   commit();

@@ -1,7 +1,7 @@
 import { cp, link, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { cacheFolder, debianSite, provision, resolveMongo, runCommand, versions } from "@herald/local-stack";
+import { cacheFolder, debianSite, provision, resolveMongo, runCommand, versions } from "@herald/provision";
 import { goProgram } from "../../test-tools.ts";
 import type { LocalEngine } from "./local-engine.ts";
 

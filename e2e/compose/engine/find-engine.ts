@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { cp, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { images } from "@herald/local-stack";
+import { images } from "@herald/provision";
 import { must } from "../../../infra/release/must.ts";
 import { makeBaseImages } from "./base-images.ts";
 import { startLocalEngine } from "./local-engine.ts";

@@ -2,7 +2,7 @@ import { access, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { runCommand, startProcess } from "@herald/local-stack";
+import { runCommand, startProcess } from "@herald/provision";
 import { type EnginePrograms, type Fetch, fetchEnginePrograms } from "./programs.ts";
 
 const readyWithinMs = 60_000;

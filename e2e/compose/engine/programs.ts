@@ -1,6 +1,6 @@
 import { copyFile, mkdir, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { cacheFolder, findGo, provision, runCommand, unpackDebianPackages } from "@herald/local-stack";
+import { cacheFolder, findGo, provision, runCommand, unpackDebianPackages } from "@herald/provision";
 
 /** The newest Compose that supports the engine of Debian 12. */
 const composeVersion = "v2.40.3";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { appendFile, cp, mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Herald } from "@herald/client";
-import { freePort, startProcess } from "@herald/local-stack";
+import { freePort, startProcess } from "@herald/provision";
 import { eventually } from "@herald/testing";
 import { must } from "../../../infra/release/must.ts";
 import { shellBlocks } from "../../harness/shell-blocks.ts";

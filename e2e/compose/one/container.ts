@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { eventually } from "@herald/testing";
 import { must } from "../../../infra/release/must.ts";
 import { type Demo, readDemo } from "../first-push.ts";

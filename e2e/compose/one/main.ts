@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { eventually } from "@herald/testing";
 import { must } from "../../../infra/release/must.ts";
 import { builtFrom, copyTree, type Engine, findEngine, withoutDigests } from "../engine/find-engine.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { freePort, type RunningServer, startMongo } from "@herald/local-stack";
+import { freePort, type RunningServer, startMongo } from "@herald/provision";
 import { eventually, expectStatus } from "@herald/testing";
 import type { System } from "../../harness/system.ts";
 import { type Fixture, NotHere, type Row, type Stage } from "../row.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type BusUserName, busUsers, passwordVariables } from "@herald/bus/permissions";
-import { freePort, removeAtExit, startProcess } from "@herald/local-stack";
+import { freePort, removeAtExit, startProcess } from "@herald/provision";
 import { eventually } from "@herald/testing";
 import { connect } from "@nats-io/transport-node";
 import { onTestFinished } from "vitest";

@@ -3,7 +3,7 @@ import { createSecureServer } from "node:http2";
 import { createServer } from "node:https";
 import type { AddressInfo, LookupFunction, Socket } from "node:net";
 import { openTunnel } from "@herald/kit";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { startConnectProxy } from "@herald/testing";
 import { afterEach, expect, test, vi } from "vitest";
 import { localhostCertificate } from "../test/certificates.ts";

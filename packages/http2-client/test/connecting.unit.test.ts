@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { afterEach, describe, expect, it } from "vitest";
 import { localhostCertificate } from "./certificates.ts";
 import { createFixture, ids, kinds, push, sendAll } from "./fixture.ts";

@@ -7,7 +7,7 @@ import { connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, connect as connectTcp } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import { createHttp2Transport } from "../src/http2-transport.ts";
 import type { TransportOptions } from "../src/transport.ts";

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { consumersFile } from "./servers/nats-users.ts";
+import { consumersFile } from "@herald/provision";
 import type { LocalFile } from "./start/data-folder.ts";
 
 /** `npm run consumer`: uses the broker at HERALD_NATS_URL, or without it the broker of a running `npm start`. */

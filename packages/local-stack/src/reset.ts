@@ -1,7 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { dockerEngine, removeComposeData } from "./servers/docker.ts";
-import { newPasswords } from "./servers/nats-users.ts";
+import { dockerEngine, newPasswords, removeComposeData } from "@herald/provision";
 import { runningPid } from "./start/data-folder.ts";
 
 /** `npm run reset`: deletes the data of `npm start`. Downloaded programs stay in the cache folder. */

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { busUsers } from "@herald/bus/permissions";
 import { readConfig } from "@herald/kit";
+import { images } from "@herald/provision";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { images } from "../src/versions.ts";
 import { compose, type Environment, type Part, parts, read, readCompose, root, schemas } from "./deployed-parts.ts";
 
 const reference = /\$\{(\w+)(?::([-?])([^}]*))?\}/g;
@@ -250,7 +250,7 @@ describe("docker-compose.yml", () => {
 });
 
 test("every broker that reads infra/nats.conf is started by infra/start-nats, which quotes its passwords", () => {
-  for (const path of ["docker-compose.yml", "packages/local-stack/docker-compose.yml"])
+  for (const path of ["docker-compose.yml", "tools/provision/docker-compose.yml"])
     expect(readCompose(path).services.nats, path).toMatchObject({
       entrypoint: ["/bin/sh", "/etc/nats/start-nats"],
       environment: { HERALD_NATS_STORAGE: expect.stringContaining(":-8GiB}") },
@@ -260,7 +260,7 @@ test("every broker that reads infra/nats.conf is started by infra/start-nats, wh
 test("one version of NATS and of MongoDB, wherever they are named", () => {
   const files = [
     "docker-compose.yml",
-    "packages/local-stack/docker-compose.yml",
+    "tools/provision/docker-compose.yml",
     ".github/workflows/ci.yml",
     "docs/how-to/deploy.md",
   ];

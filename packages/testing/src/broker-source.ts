@@ -1,4 +1,4 @@
-import { resolveNats } from "@herald/local-stack";
+import { resolveNats } from "@herald/provision";
 import type { BrokerSource } from "./provided.ts";
 
 /** Finds the source of brokers; fetches a missing nats-server. Starts nothing: with Docker each test file starts its own container. */

@@ -1,5 +1,5 @@
-import type { DockerStarter } from "@herald/local-stack";
-import { freePort, images } from "@herald/local-stack";
+import type { DockerStarter } from "@herald/provision";
+import { freePort, images } from "@herald/provision";
 
 /** Imported only when needed: the library costs every test file a second, and most machines have other sources. */
 const testcontainers = () => import("testcontainers");

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 
 export type FaultyProxy = {
   /** The target's URL with the proxy's address in it. */

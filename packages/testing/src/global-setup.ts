@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { removeAtExit, startMongo } from "@herald/local-stack";
+import { removeAtExit, startMongo } from "@herald/provision";
 import type { TestProject } from "vitest/node";
 import { findBrokerSource } from "./broker-source.ts";
 import { mongoContainer } from "./containers.ts";

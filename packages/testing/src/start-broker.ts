@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BusUserName, busUsers } from "@herald/bus/permissions";
-import { freePort, natsAccounts, newPasswords, ownLogins, removeAtExit, startNatsServer } from "@herald/local-stack";
+import { freePort, natsAccounts, newPasswords, ownLogins, removeAtExit, startNatsServer } from "@herald/provision";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { inject } from "vitest";

@@ -1,4 +1,4 @@
-import { freePort } from "@herald/local-stack";
+import { freePort } from "@herald/provision";
 import { eventually } from "./eventually.ts";
 import type { BrokerSource } from "./provided.ts";
 import { type Broker, type BrokerOptions, processBroker } from "./start-broker.ts";

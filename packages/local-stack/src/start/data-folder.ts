@@ -1,8 +1,7 @@
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isAlive } from "../processes/start-process.ts";
-import type { AnalyticsAccess } from "../servers/nats-users.ts";
+import { type AnalyticsAccess, isAlive } from "@herald/provision";
 import type { DemoProject, SimulatorAddresses } from "./demo-project.ts";
 
 const lockFile = (dataDir: string) => join(dataDir, "start.pid");

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { freePort } from "../processes/free-port.ts";
+import { freePort } from "@herald/provision";
 
 /** The default ports. Broker and database do not use the usual 4222 and 27017, so that Herald starts beside another NATS or MongoDB. */
 const defaults = {

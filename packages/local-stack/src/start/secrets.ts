@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyPairKeyObjectResult, randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { newPasswords } from "../servers/nats-users.ts";
+import { newPasswords } from "@herald/provision";
 
 /** Made once and kept with the data, because the next start must read data that was encrypted or signed with them. */
 export type Secrets = ReturnType<typeof makeSecrets>;

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { bundleOf, type ProgramName } from "@herald/bundle";
 import type { HeraldAdmin } from "@herald/client";
-import { startProcess } from "../processes/start-process.ts";
+import { startProcess } from "@herald/provision";
 import type { Part, Started } from "./keep-running.ts";
 import type { Ports } from "./ports.ts";
 import type { Secrets } from "./secrets.ts";

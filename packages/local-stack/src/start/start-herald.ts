@@ -2,11 +2,16 @@ import { join } from "node:path";
 import { buildConsole, bundle, type ProgramName } from "@herald/bundle";
 import type { BusUserName } from "@herald/bus/permissions";
 import { HeraldAdmin } from "@herald/client";
-import { composeStarter, dockerEngine } from "../servers/docker.ts";
-import { startMongo } from "../servers/mongo.ts";
-import { startNats } from "../servers/nats.ts";
-import { givenLogins, keepAccounts, ownLogins } from "../servers/nats-users.ts";
-import type { RunningServer } from "../servers/resolve-program.ts";
+import {
+  composeStarter,
+  dockerEngine,
+  givenLogins,
+  keepAccounts,
+  ownLogins,
+  type RunningServer,
+  startMongo,
+  startNats,
+} from "@herald/provision";
 import { type LocalFile, localFile, takeRunLock } from "./data-folder.ts";
 import { makeDemoHistory } from "./demo-history.ts";
 import { ensureDemoProject, simulatorAddresses } from "./demo-project.ts";

@@ -1,5 +1,5 @@
-import { cacheFolder } from "../provision/provision.ts";
-import { goAccepted } from "../provision/toolchains.ts";
+import { cacheFolder } from "../fetch/provision.ts";
+import { goAccepted } from "../fetch/toolchains.ts";
 import { images } from "../versions.ts";
 import { cachedFerret, type FerretPrograms, fetchFerret, startFerretdb } from "./ferretdb.ts";
 import { cachedMongod, fetchMongod, startMongod } from "./mongod.ts";

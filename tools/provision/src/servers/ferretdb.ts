@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
 import { copyFile, cp, mkdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { librarySubfolders, unpackDebianPackages, whyNoDebian, wrapProgram } from "../fetch/debian.ts";
+import { provision } from "../fetch/provision.ts";
+import { goInstall } from "../fetch/toolchains.ts";
 import { freePort } from "../processes/free-port.ts";
 import { startProcess, waitUntilReady } from "../processes/start-process.ts";
-import { librarySubfolders, unpackDebianPackages, whyNoDebian, wrapProgram } from "../provision/debian.ts";
-import { provision } from "../provision/provision.ts";
-import { goInstall } from "../provision/toolchains.ts";
 import { ping } from "./mongod.ts";
 import { makeTemplate, query, startPostgres } from "./postgres.ts";
 import type { RunningServer } from "./resolve-program.ts";

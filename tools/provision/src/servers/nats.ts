@@ -3,11 +3,11 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
+import { unpackDebianPackages, whyNoDebian, wrapProgram } from "../fetch/debian.ts";
+import { cacheFolder, provision } from "../fetch/provision.ts";
+import { goAccepted, goInstall } from "../fetch/toolchains.ts";
 import { binaryVersion, isAtLeast } from "../processes/run-command.ts";
 import { startProcess, waitUntilReady } from "../processes/start-process.ts";
-import { unpackDebianPackages, whyNoDebian, wrapProgram } from "../provision/debian.ts";
-import { cacheFolder, provision } from "../provision/provision.ts";
-import { goAccepted, goInstall } from "../provision/toolchains.ts";
 import { versions } from "../versions.ts";
 import { type FetchOptions, type StackOptions, type StepAnswer, serverOf } from "./resolve-program.ts";
 

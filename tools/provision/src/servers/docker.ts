@@ -19,7 +19,7 @@ export async function dockerEngine(env: NodeJS.ProcessEnv): Promise<{ version: s
   return ok && stdout.trim() ? { version: stdout.trim() } : { why: why || "docker names no engine" };
 }
 
-const composeFile = "packages/local-stack/docker-compose.yml";
+const composeFile = "tools/provision/docker-compose.yml";
 /** Not the project name of a Herald that runs in containers. */
 const composeProject = "herald-start";
 /** With an unreachable registry `docker pull` prints nothing for minutes. Otherwise it shows progress at once. */
