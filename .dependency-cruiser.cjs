@@ -53,7 +53,7 @@ module.exports = {
       "payload-and-kit-know-contracts",
       "Payload and kit are below the bus and the database.",
       "^packages/(payload|kit)/src",
-      "^(packages/(bus|mongo|http2-client|service|testing|simulators|local-stack)/|services/)",
+      "^(packages/(bus|mongo|http2-client|service|simulators)/|services/)",
     ),
     only(
       "payload-is-pure",
@@ -65,7 +65,7 @@ module.exports = {
       "bus-and-mongo-know-kit",
       "The bus and the database do not know of each other, nor of a service.",
       "^packages/(bus|mongo)/src",
-      "^(packages/(payload|rules|http2-client|service|testing|simulators|local-stack)/|services/)",
+      "^(packages/(payload|rules|http2-client|service|simulators)/|services/)",
     ),
     only(
       "http2-client-knows-kit",
@@ -96,7 +96,7 @@ module.exports = {
       "service-knows-no-service",
       "What all services with a database share is below each of them.",
       "^packages/service/src",
-      "^(packages/(payload|rules|http2-client|testing|simulators|local-stack)/|services/)",
+      "^(packages/(payload|rules|http2-client|simulators)/|services/)",
     ),
     { ...only("bus-without-mongo", "The bus stores nothing.", "^packages/bus/src", "^packages/mongo/") },
     {
@@ -128,19 +128,16 @@ module.exports = {
     },
     {
       name: "test-parts-stay-in-tests",
-      comment: "Simulators, local stack and test fixtures never ship.",
+      comment: "Simulators, tools and test fixtures never ship.",
       severity: "error",
-      from: {
-        path: "^(services|packages/(contracts|rules|payload|kit|bus|mongo|http2-client|service))/",
-        pathNot: tests,
-      },
-      to: { path: "^packages/((testing|simulators|local-stack)/|[^/]+/test/)" },
+      from: { path: "^(services|packages/(?!simulators/))", pathNot: tests },
+      to: { path: "^(tools/|packages/(simulators/|[^/]+/test/))" },
     },
     {
       name: "nats-only-in-bus",
       comment: "Ack, nak and consumer traps are handled in one place.",
       severity: "error",
-      from: { path: "^(packages/(?!bus/|testing/)|services/|e2e/|bench/|infra/)" },
+      from: { path: "^(packages/(?!bus/)|services/|tools/(?!testing/)|e2e/|bench/|infra/)" },
       to: { path: "node_modules/@nats-io/|^@nats-io/" },
     },
     {
@@ -149,7 +146,7 @@ module.exports = {
       severity: "error",
       from: {
         path: "^(packages|services)/",
-        pathNot: `^packages/(mongo|testing|local-stack)/|^services/[^/]+/src/(stores/|webhooks/[a-z-]+-store\\.ts$)|${tests}`,
+        pathNot: `^packages/mongo/|^services/[^/]+/src/(stores/|webhooks/[a-z-]+-store\\.ts$)|${tests}`,
       },
       to: { path: "node_modules/mongodb/|^mongodb$" },
     },
@@ -164,13 +161,13 @@ module.exports = {
     },
     {
       name: "one-entry-per-package",
-      comment: "What a package exports is what its index lists. The tests of both deployments know the same parts.",
+      comment: "What a package exports is what its index lists.",
       severity: "error",
-      from: { path: "^(packages|services|e2e|bench|examples|infra)/([^/]+)/", pathNot: "^packages/local-stack/" },
+      from: { path: "^(packages|services|tools|e2e|bench|examples|infra)/([^/]+)/" },
       to: {
-        path: "^packages/([^/]+)/(src|test)/",
+        path: "^(packages|tools)/([^/]+)/(src|test)/",
         pathNot:
-          "^packages/[^/]+/(src|test)/index\\.ts$|^packages/bus/src/permissions/index\\.ts$|^packages/client/src/known-values/index\\.ts$|^packages/payload/src/liquid-parser/index\\.ts$|^packages/simulators/src/webpush/decrypt\\.ts$|^packages/local-stack/test/deployed-parts\\.ts$|^$1/$2/",
+          "^(packages|tools)/[^/]+/(src|test)/index\\.ts$|^packages/bus/src/permissions/index\\.ts$|^packages/client/src/known-values/index\\.ts$|^packages/payload/src/liquid-parser/index\\.ts$|^packages/simulators/src/(webpush/decrypt|foreign-site)\\.ts$|^tools/docs/src/deployed-parts\\.ts$|^$1/$2/",
       },
     },
   ],

@@ -7,7 +7,7 @@ const resolve = { conditions };
 const ssr = { resolve: { conditions } };
 /** Where vitest runs the global setup; it does not take over what is set for the tests. */
 const environments = { __vitest__: { resolve: { conditions } } };
-const globalSetup = ["packages/testing/src/global-setup.ts"];
+const globalSetup = ["tools/testing/src/global-setup.ts"];
 
 const report = process.env.HERALD_TEST_REPORT;
 /** Workers and the services that they start read the same files again and again: half of what a start costs is compiling them. */

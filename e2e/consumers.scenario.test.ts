@@ -53,7 +53,7 @@ afterAll(async () => {
 
 /** As `npm run consumer`, which the page's commands start. */
 const consumer = (...args: string[]) =>
-  run(process.execPath, ["--conditions=@herald/source", "packages/local-stack/src/consumer.ts", ...args], {
+  run(process.execPath, ["--conditions=@herald/source", "tools/local-stack/src/consumer.ts", ...args], {
     cwd: root,
     env,
   });

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { freePortsEnvironment, type RunningHerald } from "@herald/local-stack";
 import { eventually, expectStatus, request } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { demoDevices } from "../packages/local-stack/src/start/demo-history.ts";
+import { demoDevices } from "../tools/local-stack/src/start/demo-history.ts";
 import { quickCommandLine } from "./harness/quick-command-line.ts";
 import { codeBlocks, shellBlocks } from "./harness/shell-blocks.ts";
 import { payloadOf, simulatorControl } from "./harness/simulators.ts";
@@ -16,7 +16,7 @@ type LocalFile = RunningHerald["local"];
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
-const source = (file: string) => ["--conditions=@herald/source", join(root, "packages/local-stack/src", file)];
+const source = (file: string) => ["--conditions=@herald/source", join(root, "tools/local-stack/src", file)];
 
 /** Like a clone of the repository for the commands of the tutorial: it contains `.herald`. Each start has the data of those before it. */
 let folder: string;
@@ -61,7 +61,7 @@ async function start(command: string, words: readonly string[]): Promise<LocalFi
 }
 const npmStart = () => start("npm", ["start"]);
 /** Without npm between this process and the start. */
-const startAlone = () => start(process.execPath, source("start.ts"));
+const startAlone = () => start(process.execPath, source("main.ts"));
 
 const ended = async () => {
   if (started.exitCode === null && started.signalCode === null) await once(started, "exit");
@@ -255,7 +255,7 @@ test("a start whose output nobody reads any more stops, as `npm start | head` do
 
 test("one start holds the folder, and a kill of it leaves nothing", async () => {
   const local = await startAlone();
-  const beside = await run(process.execPath, source("start.ts"), { env }).catch((error: unknown) => error);
+  const beside = await run(process.execPath, source("main.ts"), { env }).catch((error: unknown) => error);
   expect(beside).toMatchObject({ code: 1, stderr: expect.stringContaining(`Herald runs on ${dataDir} already`) });
   const reset = await run(process.execPath, source("reset.ts"), { env }).catch((error: unknown) => error);
   expect(reset).toMatchObject({ code: 1, stderr: expect.stringContaining("stop it first") });

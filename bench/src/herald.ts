@@ -170,7 +170,7 @@ export type Sender = ReturnType<typeof createSender>;
 export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profiles?: string) => {
   const openKeys = `bench:${randomBytes(32).toString("base64")}`;
   const dataDir = await mkdtemp(join(tmpdir(), "herald-bench-"));
-  const child = start("packages/local-stack/src/start.ts", [], {
+  const child = start("tools/local-stack/src/main.ts", [], {
     ...freePortsEnvironment,
     HERALD_DATA_DIR: dataDir,
     HERALD_LOG_LEVEL: "warn",

@@ -12,7 +12,7 @@ export default defineConfig({
     name: "android",
     root: import.meta.dirname,
     include: ["*.android.test.ts"],
-    globalSetup: ["../../packages/testing/src/global-setup.ts"],
+    globalSetup: ["../../tools/testing/src/global-setup.ts"],
     reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
     testTimeout: 900_000, // the first run fetches 300 MB
     hookTimeout: 600_000,

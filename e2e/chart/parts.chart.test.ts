@@ -3,19 +3,19 @@ import { cp, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { busUsers } from "@herald/bus/permissions";
-import { readConfig, variableInfo } from "@herald/kit";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { z } from "zod";
 import {
   compose,
-  type Environment,
-  type Part,
+  type DeployedPart,
+  type PartEnvironment,
   parts,
   read,
   root,
   schemas,
   services,
-} from "../../packages/local-stack/test/deployed-parts.ts";
+} from "@herald/docs/deployed-parts";
+import { readConfig, variableInfo } from "@herald/kit";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
 import { chart, type Helm, type Manifest, manifestsIn, run, startHelm, template, whySkipped } from "./helm.ts";
 import { from, valueSets } from "./value-sets.ts";
 
@@ -61,22 +61,21 @@ const find = (set: string, kind: RegExp, component: string) => {
   return found;
 };
 const podOf = (part: string, set = "defaults") => find(set, /^(Deployment|Job)$/, part).spec.template.spec;
-const variablesOf = (part: Part, set?: string): Variable[] => podOf(part, set).containers[0].env;
-const secretsOf = (part: Part) =>
+const variablesOf = (part: DeployedPart, set?: string): Variable[] => podOf(part, set).containers[0].env;
+const secretsOf = (part: DeployedPart) =>
   variablesOf(part).flatMap(({ name, valueFrom }) =>
     valueFrom ? [{ variable: name, ...valueFrom.secretKeyRef }] : [],
   );
-const plainOf = (part: Part, set?: string): Environment =>
+const plainOf = (part: DeployedPart, set?: string): PartEnvironment =>
   Object.fromEntries(variablesOf(part, set).flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]])));
 const inSecret = (name: string, key: string): string =>
-  (secrets.find(({ metadata }) => metadata.name === name) as { stringData?: Environment } | undefined)?.stringData?.[
-    key
-  ] ?? `init makes no ${key} in ${name}`;
-const environmentOf = (part: Part, set?: string): Environment => ({
+  (secrets.find(({ metadata }) => metadata.name === name) as { stringData?: PartEnvironment } | undefined)
+    ?.stringData?.[key] ?? `init makes no ${key} in ${name}`;
+const environmentOf = (part: DeployedPart, set?: string): PartEnvironment => ({
   ...plainOf(part, set),
   ...Object.fromEntries(secretsOf(part).map(({ variable, name, key }) => [variable, inSecret(name, key)])),
 });
-const infoOf = (part: Part, name: string) => {
+const infoOf = (part: DeployedPart, name: string) => {
   const schema = Object.entries(schemas[part].shape).find(([key]) => key === name)?.[1];
   return schema && variableInfo(schema);
 };
@@ -286,7 +285,7 @@ describe.runIf(skipped === undefined)("the parts", () => {
     );
     expect(withRange.length).toBeGreaterThan(4);
     for (const text of texts) {
-      const config = (part: Part) =>
+      const config = (part: DeployedPart) =>
         Object.fromEntries(withRange.filter((one) => one.part === part).map(({ name }) => [name, text]));
       const values = Object.fromEntries(services.map((part) => [part, { config: config(part) }]));
       const { stderr } = await helm.try("template", "herald", chart, ...(await helm.values(values)));
@@ -335,7 +334,7 @@ describe.runIf(skipped === undefined)("the parts", () => {
     expect(again).toBe(first);
     expect(elsewhere).toContain("@db.example.com:27018");
     const made = manifestsIn(first).flatMap((secret) =>
-      Object.keys((secret as unknown as { stringData: Environment }).stringData).map(
+      Object.keys((secret as unknown as { stringData: PartEnvironment }).stringData).map(
         (key) => `${secret.metadata.name} ${key}`,
       ),
     );

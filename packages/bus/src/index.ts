@@ -11,7 +11,7 @@ export {
   type Handler,
   type MessageDelivery,
 } from "./define-handler.ts";
-export { ensureStreams } from "./ensure-streams.ts";
+export { BootstrapConfig, ensureStreams } from "./ensure-streams.ts";
 export {
   type EventPosition,
   eventBounds,

@@ -15,7 +15,7 @@ export const programs = {
   dispatch: { folder: "services/dispatch", entries: ["main"] },
   analytics: { folder: "services/analytics", entries: ["main", "rebuild/main"] },
   bus: { folder: "packages/bus", entries: ["main", "consumers/main"] },
-  simulators: { folder: "packages/simulators", entries: ["main"], also: { demo: "packages/local-stack/src/demo.ts" } },
+  simulators: { folder: "packages/simulators", entries: ["main"], also: { demo: "tools/local-stack/src/demo.ts" } },
 } as const satisfies Readonly<Record<string, Program>>;
 
 export type ProgramName = keyof typeof programs;

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { expect, test } from "vitest";
-import { allPorts, expectFree, readPorts } from "./ports.ts";
+import { allPorts, expectFree, freePortsEnvironment, readPorts } from "./ports.ts";
 
 test("HERALD_PORT moves every part but broker and database, and 0 takes a free one", async () => {
   expect(await readPorts({ HERALD_PORT: "", HERALD_NATS_PORT: "14222" })).toMatchObject({
@@ -36,7 +36,7 @@ test("all that is wrong with the variables is said at once", async () => {
 test("a taken port is a message with the variable's name, and is waited for while a previous start ends", async () => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
-  const ports = { ...(await readPorts({ HERALD_PORT: "0" })), registry: (server.address() as AddressInfo).port };
+  const ports = { ...(await readPorts(freePortsEnvironment)), registry: (server.address() as AddressInfo).port };
   await expect(expectFree(ports, ["registry", "nats"], 0)).rejects.toThrow(
     `Port ${ports.registry} (registry) is taken: set HERALD_PORT to another`,
   );

@@ -1,18 +1,18 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { BootstrapConfig } from "@herald/bus";
 import { parse } from "yaml";
 import { AnalyticsConfig } from "../../../services/analytics/src/config.ts";
 import { DispatchConfig } from "../../../services/dispatch/src/config.ts";
 import { GatewayConfig } from "../../../services/gateway/src/config.ts";
 import { RegistryConfig } from "../../../services/registry/src/config.ts";
-import { BootstrapConfig } from "../../bus/src/ensure-streams.ts";
 
-/** The deployed parts and their services in docker-compose.yml, for the tests of both deployments. */
+/** The deployed parts, their configuration and their services in docker-compose.yml, for the documentation and the tests of both deployments. */
 
-export type Environment = Record<string, string>;
+export type PartEnvironment = Record<string, string>;
 type ComposeService = {
   image: string;
-  environment?: Environment;
+  environment?: PartEnvironment;
   env_file?: string[];
   networks?: string[];
   ports?: string[];
@@ -30,9 +30,13 @@ export const schemas = {
   dispatch: DispatchConfig,
   analytics: AnalyticsConfig,
 } as const;
-export type Part = keyof typeof schemas;
-export const parts = Object.keys(schemas) as Part[];
+export type DeployedPart = keyof typeof schemas;
+export const parts = Object.keys(schemas) as DeployedPart[];
 export const services = parts.filter((part) => part !== "bootstrap");
+
+/** The file with the doc comments of a part's own variables. */
+export const configSource = (part: DeployedPart): string =>
+  part === "bootstrap" ? "packages/bus/src/ensure-streams.ts" : `services/${part}/src/config.ts`;
 
 /** Ignores the tags that say how a file overrides another. */
 export const readCompose = (path: string): Compose => parse(read(path), { merge: true, logLevel: "error" });

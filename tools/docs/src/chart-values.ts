@@ -1,7 +1,7 @@
 import { variableInfo } from "@herald/kit";
 import { isMap, isSeq, parseDocument, type YAMLMap } from "yaml";
-import { meaningsIn, sharedSource } from "./configuration-page.ts";
-import { type Part, parts, read, schemas } from "./deployed-parts.ts";
+import { meaningsOf } from "./configuration-page.ts";
+import { type DeployedPart, parts, read, schemas } from "./deployed-parts.ts";
 
 /** The schema and the reference of the chart's values: types are those of the defaults, descriptions the comments in values.yaml. */
 
@@ -65,8 +65,8 @@ const closed = (properties: Readonly<Record<string, Schema>>, more: Schema = {})
   properties,
 });
 
-const configOf = (part: Part): Schema => {
-  const meanings = new Map([...meaningsIn(sharedSource), ...meaningsIn(`services/${part}/src/config.ts`)]);
+const configOf = (part: DeployedPart): Schema => {
+  const meanings = meaningsOf(part);
   const variables = Object.entries(schemas[part].shape).flatMap(([name, type]) => {
     const info = variableInfo(type);
     if (info === undefined || ownVariables.test(name)) return [];
@@ -79,7 +79,7 @@ const configOf = (part: Part): Schema => {
 
 /** files/variables.json: each part's variables, with the texts that it accepts, from its own schema, and the words for any other. */
 export const chartVariables = (): string => {
-  const of = (part: Part) =>
+  const of = (part: DeployedPart) =>
     Object.entries(schemas[part].shape).map(([name, type]) => {
       const { accepts = "", secret = false } = variableInfo(type) ?? {};
       const isSecret = secret && name.startsWith("HERALD_") && !publicUrls.test(name);
@@ -228,7 +228,7 @@ const particulars: readonly (readonly [RegExp, Schema])[] = [
 
 const typeOf = (path: string, value: unknown): Schema => {
   const [, part] = /^(\w+)\.config$/.exec(path) ?? [];
-  if (part !== undefined) return configOf(part as Part);
+  if (part !== undefined) return configOf(part as DeployedPart);
   const [, particular] = particulars.find(([pattern]) => pattern.test(path)) ?? [];
   if (particular !== undefined) return particular;
   if (typeof value === "number") return { type: "integer", minimum: 1, maximum: maxReplicas };

@@ -1,20 +1,11 @@
-import { generateKeyPairSync, type KeyPairKeyObjectResult, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { newPasswords } from "@herald/provision";
+import { makeProviderKeys } from "./provider-keys.ts";
 
 /** Made once and kept with the data, because the next start must read data that was encrypted or signed with them. */
 export type Secrets = ReturnType<typeof makeSecrets>;
-
-/** A project's keys from Apple and Google. */
-export type ProviderKeys = ReturnType<typeof makeProviderKeys>;
-
-export const makeProviderKeys = () => ({
-  /** A .p8 key as Apple issues it, in PEM. */
-  apnsKey: pemOf(generateKeyPairSync("ec", { namedCurve: "P-256" })),
-  /** A service account's key as Firebase issues it, in PEM. */
-  fcmKey: pemOf(generateKeyPairSync("rsa", { modulusLength: 2048 })),
-});
 
 export async function keepSecrets(dataDir: string): Promise<Secrets> {
   const file = join(dataDir, "secrets.json");
@@ -41,6 +32,3 @@ function makeSecrets() {
     ...makeProviderKeys(),
   };
 }
-
-const pemOf = ({ privateKey }: KeyPairKeyObjectResult): string =>
-  privateKey.export({ type: "pkcs8", format: "pem" }).toString();

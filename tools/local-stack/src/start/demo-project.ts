@@ -2,7 +2,7 @@ import { createPublicKey } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type ApnsSettings, Herald, HeraldAdmin, HeraldError } from "@herald/client";
-import type { ProviderKeys } from "./secrets.ts";
+import type { ProviderKeys } from "./provider-keys.ts";
 
 /** `identitySecret` signs its user tokens. */
 export type DemoProject = { id: string; token: string; identitySecret: string };

@@ -1,21 +1,10 @@
 import { ConfigError, readConfig, variableInfo } from "@herald/kit";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { AnalyticsConfig } from "../../../services/analytics/src/config.ts";
-import { DispatchConfig } from "../../../services/dispatch/src/config.ts";
-import { GatewayConfig } from "../../../services/gateway/src/config.ts";
-import { RegistryConfig } from "../../../services/registry/src/config.ts";
-import { BootstrapConfig } from "../../bus/src/ensure-streams.ts";
 import { configurationPage } from "./configuration-page.ts";
+import { parts, schemas } from "./deployed-parts.ts";
 
-const parts = [
-  { name: "bootstrap", schema: BootstrapConfig, source: "packages/bus/src/ensure-streams.ts" },
-  { name: "gateway", schema: GatewayConfig, source: "services/gateway/src/config.ts" },
-  { name: "registry", schema: RegistryConfig, source: "services/registry/src/config.ts" },
-  { name: "dispatch", schema: DispatchConfig, source: "services/dispatch/src/config.ts" },
-  { name: "analytics", schema: AnalyticsConfig, source: "services/analytics/src/config.ts" },
-];
-const page = configurationPage(parts);
+const page = configurationPage();
 
 test("the page in docs/reference is this one (npm run docs)", async () => {
   await expect(page).toMatchFileSnapshot("../../../docs/reference/configuration.md");
@@ -31,8 +20,8 @@ test("a secret has its file beside it, and a default is written as one would set
 });
 
 test("the value that a refusal shows as an example is accepted", () => {
-  const shown = parts.flatMap(({ schema }) =>
-    Object.entries(schema.shape).flatMap(([name, type]) => {
+  const shown = parts.flatMap((part) =>
+    Object.entries(schemas[part].shape).flatMap(([name, type]) => {
       const { example = "", secret = true } = variableInfo(type) ?? {};
       return secret ? [] : [{ name, example, isAccepted: z.safeParse(type, example).success }];
     }),
@@ -42,10 +31,10 @@ test("the value that a refusal shows as an example is accepted", () => {
 });
 
 test("a text that no variable expects is a problem with its name, for each variable of each part", () => {
-  for (const { name: part, schema } of parts)
-    for (const name of Object.keys(schema.shape))
+  for (const part of parts)
+    for (const name of Object.keys(schemas[part].shape))
       for (const text of ["62", "://", "\u{1F4A5}", " "]) {
-        const read = () => readConfig(schema, { [name]: text });
+        const read = () => readConfig(schemas[part], { [name]: text });
         expect(read, `${part} ${name} ${text}`).toThrow(ConfigError);
       }
 });

@@ -1,13 +1,8 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { fileVariable, variableInfo } from "@herald/kit";
 import { z } from "zod";
+import { configSource, type DeployedPart, parts, read, schemas } from "./deployed-parts.ts";
 
-/** A part of Herald that reads variables, with their schema and the source file that documents them. */
-export type Part = { readonly name: string; readonly schema: z.ZodObject; readonly source: string };
-
-const root = join(import.meta.dirname, "../../..");
-export const sharedSource = "packages/kit/src/config/shared-blocks.ts";
+const sharedSource = "packages/kit/src/config/shared-blocks.ts";
 
 const oneLine = (comment: string): string =>
   comment
@@ -17,11 +12,14 @@ const oneLine = (comment: string): string =>
     .join(" ");
 
 /** The doc comment of each variable in a source of schemas. */
-export const meaningsIn = (source: string): ReadonlyMap<string, string> => {
-  const text = readFileSync(join(root, source), "utf8");
-  const found = text.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*([A-Z]+_\w+):/g);
+const meaningsIn = (source: string): ReadonlyMap<string, string> => {
+  const found = read(source).matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*([A-Z]+_\w+):/g);
   return new Map([...found].map(([, comment = "", name = ""]) => [name, oneLine(comment)]));
 };
+
+/** The doc comment of each variable that a part may read. */
+export const meaningsOf = (part: DeployedPart): ReadonlyMap<string, string> =>
+  new Map([...meaningsIn(sharedSource), ...meaningsIn(configSource(part))]);
 
 const units: Readonly<Record<string, readonly (readonly [string, number])[]>> = {
   "a duration": [
@@ -59,11 +57,11 @@ const defaultOf = (type: z.core.$ZodType, accepts: string): string => {
   return unset.data === undefined ? "not set" : `\`${written(unset.data, accepts)}\``;
 };
 
-const variablesOf = (parts: readonly Part[]): Variable[] => {
+const variablesOf = (): Variable[] => {
   const all = new Map<string, Variable>();
-  for (const { name: part, schema, source } of parts) {
-    const meanings = new Map([...meaningsIn(sharedSource), ...meaningsIn(source)]);
-    for (const [name, type] of Object.entries(schema.shape)) {
+  for (const part of parts) {
+    const meanings = meaningsOf(part);
+    for (const [name, type] of Object.entries(schemas[part].shape)) {
       const info = variableInfo(type);
       const meaning = meanings.get(name);
       if (info === undefined || meaning === undefined) throw new Error(`${name} of ${part} has no doc comment`);
@@ -96,8 +94,8 @@ const entry = ({ name, defaults, secret, ...rest }: Variable, all: number): stri
 };
 
 /** docs/reference/configuration.md: every environment variable of every part. */
-export const configurationPage = (parts: readonly Part[]): string => {
-  const variables = variablesOf(parts);
+export const configurationPage = (): string => {
+  const variables = variablesOf();
   const entries = (of: readonly Variable[]) => of.map((one) => entry(one, parts.length));
   const shared = variables.filter((one) => one.defaults.size > 1);
   return [
@@ -115,7 +113,7 @@ export const configurationPage = (parts: readonly Part[]): string => {
     "## Shared by several parts",
     "",
     ...entries(shared),
-    ...parts.flatMap(({ name }) => {
+    ...parts.flatMap((name) => {
       const own = variables.filter((one) => one.defaults.size === 1 && one.defaults.has(name));
       return own.length === 0 ? [] : [`## ${name[0]?.toUpperCase()}${name.slice(1)}`, "", ...entries(own)];
     }),

@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ensureDemoProject, simulatorAddresses } from "./start/demo-project.ts";
 import { printedCommands } from "./start/printed-commands.ts";
-import { makeProviderKeys, type ProviderKeys } from "./start/secrets.ts";
+import { makeProviderKeys, type ProviderKeys } from "./start/provider-keys.ts";
 
 /** `docker compose run --rm demo`: makes a project that sends to the simulators, and prints commands for a first push. Repeatable. */
 

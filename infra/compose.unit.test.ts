@@ -4,16 +4,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { busUsers } from "@herald/bus/permissions";
+import {
+  compose,
+  type DeployedPart,
+  type PartEnvironment,
+  parts,
+  read,
+  readCompose,
+  root,
+  schemas,
+} from "@herald/docs/deployed-parts";
 import { readConfig } from "@herald/kit";
 import { images } from "@herald/provision";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { compose, type Environment, type Part, parts, read, readCompose, root, schemas } from "./deployed-parts.ts";
 
 const reference = /\$\{(\w+)(?::([-?])([^}]*))?\}/g;
 
 /** Substitutes variables as compose does: an unset variable takes its default, and is an error without one. */
-const substituted = (text: string, values: Environment): string =>
+const substituted = (text: string, values: PartEnvironment): string =>
   text.replace(reference, (_all, name: string, how: string | undefined, rest: string) => {
     const value = values[name];
     if (value) return value;
@@ -163,19 +172,19 @@ test("PostgreSQL has as few rights as MongoDB, and only the network of the datab
 });
 
 describe("docker-compose.yml", () => {
-  let values: Environment;
+  let values: PartEnvironment;
   beforeAll(async () => {
     const folder = await mkdtemp(join(tmpdir(), "herald-compose-"));
     ({ values } = await initialise(folder));
     await rm(folder, { recursive: true });
   });
-  const serviceOf = (part: Part) => {
+  const serviceOf = (part: DeployedPart) => {
     const found = compose.services[part];
     if (found === undefined) throw new Error(`docker-compose.yml has no ${part}`);
     return found;
   };
   /** The environment that compose makes: `.env`, overridden by the compose file. */
-  const environmentOf = (part: Part, more: Environment = {}): Environment => {
+  const environmentOf = (part: DeployedPart, more: PartEnvironment = {}): PartEnvironment => {
     const file = { ...values, ...more };
     const own = Object.entries(serviceOf(part).environment ?? {});
     return { ...file, ...Object.fromEntries(own.map(([name, text]) => [name, substituted(String(text), file)])) };
@@ -197,7 +206,7 @@ describe("docker-compose.yml", () => {
 
   test.each(parts)("shows %s no secret of another part", (part) => {
     const isSecret = (name: string) => values[name] !== undefined && name !== "HERALD_GATEWAY_ADMIN_PORT";
-    const own = readConfig(schemas[part], environmentOf(part)) as unknown as Environment;
+    const own = readConfig(schemas[part], environmentOf(part)) as unknown as PartEnvironment;
     const strange = Object.entries(environmentOf(part)).filter(
       ([name, value]) => value !== "" && isSecret(name) && !(name in own),
     );
@@ -240,7 +249,7 @@ describe("docker-compose.yml", () => {
       expect(environmentOf(part).HERALD_MONGO_URL).toBe(
         `mongodb://herald-${part}:${values[`HERALD_MONGO_PASSWORD_${part.toUpperCase()}`]}@mongo:27017`,
       );
-      const config = readConfig(schemas[part], environmentOf(part)) as unknown as Environment;
+      const config = readConfig(schemas[part], environmentOf(part)) as unknown as PartEnvironment;
       expect(compose.services["mongo-users"]?.environment?.HERALD_DATABASE_PREFIX).toBe(
         `\${HERALD_DATABASE_PREFIX:-${config.HERALD_DATABASE_PREFIX}}`,
       );
