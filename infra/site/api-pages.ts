@@ -1,9 +1,4 @@
-import {
-  type ApiDocument,
-  renderErrors,
-  renderEvents,
-  renderReference,
-} from "../../services/gateway/src/docs/render-reference.ts";
+import { type ApiDocument, renderErrors, renderEvents, renderReference } from "@herald/docs";
 
 type Page = { readonly page: string; readonly name: string; readonly text: string };
 

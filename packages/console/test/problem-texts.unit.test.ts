@@ -1,7 +1,7 @@
 import { errors } from "@herald/contracts";
+import { errorsOf } from "@herald/docs";
 import { expect, test } from "vitest";
 import { roleOf } from "../../../services/gateway/src/auth/caller.ts";
-import { errorsOf } from "../../../services/gateway/src/docs/describe-routes.ts";
 import { allRoutes } from "../../../services/gateway/src/routes/all-routes.ts";
 import { problemTextOf, problemTexts } from "../src/api/problem-texts.ts";
 

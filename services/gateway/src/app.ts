@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { join } from "node:path";
 import type { Bus } from "@herald/bus";
 import {
   clientAddress,
@@ -13,13 +14,13 @@ import {
 } from "@herald/kit";
 import type { GatewayConfig } from "./config.ts";
 import { createRouteDeps, type GatewayOverrides } from "./create-route-deps.ts";
-import { docsPages } from "./docs/docs-pages.ts";
 import { registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
 import { readerOf } from "./http/record-change.ts";
 import type { Route } from "./http/route.ts";
 import { builtConsole } from "./http/serve-console.ts";
+import { builtDocs } from "./http/serve-docs.ts";
 import { serveRoute } from "./http/serve-route.ts";
-import { allRoutes } from "./routes/all-routes.ts";
+import { allRoutes, publicRoutes } from "./routes/all-routes.ts";
 
 /** Requests in flight get 15 s to finish and the whole stop 25 s: Kubernetes kills after 30 s. */
 const finishRequestsMs = 15_000;
@@ -30,8 +31,9 @@ export const createApp = (
   config: GatewayConfig,
   {
     log = createLogger({ service: "gateway", level: config.HERALD_LOG_LEVEL }),
+    documents = builtDocs,
     ...overrides
-  }: GatewayOverrides & { readonly log?: Logger } = {},
+  }: GatewayOverrides & { readonly log?: Logger; readonly documents?: string } = {},
 ) => {
   const lifecycle = createLifecycle({ log, deadlineMs: stopDeadlineMs });
   const { routes: deps, ...own } = createRouteDeps(config, { log, ...overrides });
@@ -47,14 +49,14 @@ export const createApp = (
     max: config.HERALD_GATEWAY_LIMIT_CONNECTIONS,
     maxPerAddress: proxies === 0 ? fixed.addressConnections : undefined,
   });
-  /** Serves the routes, the documents and the probes on one port; with `folder` the console too. */
-  const portApp = (routes: readonly Route[], proxies: number, withoutOperators: boolean, folder?: string) => {
+  /** Serves the routes, the documents and the probes on one port; with `console`, its folder, the console too. */
+  const portApp = (routes: readonly Route[], proxies: number, withoutOperators: boolean, console?: string) => {
     const count = (request: IncomingMessage) => limits.countAnonymous(clientAddress(request, proxies));
     const edge = { proxies, memory, withoutOperators };
     const served = routes.map((route) => serveRoute(route, deps, { ...edge, reader: readerOf(route, allRoutes) }));
-    return createHttpApp(log, serveGateway(served, docsPages(routes), health.routes, count, folder));
+    const docs = join(documents, withoutOperators ? "public" : "all");
+    return createHttpApp(log, serveGateway(served, health.routes, count, { docs, console }));
   };
-  const publicRoutes = allRoutes.filter(({ path }) => path.startsWith("/api/"));
   const everything = portApp(allRoutes, adminProxies, false, config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined);
   const startReplicas = (bus: Bus) => {
     for (const replica of replicas) replica.start(bus);

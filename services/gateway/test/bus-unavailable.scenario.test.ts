@@ -4,14 +4,22 @@ import { createLogger } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createApp } from "../src/app.ts";
-import { type Answered, adminToken, callAt, configOf, type GatewayTest, startGatewayTest } from "./gateway-fixture.ts";
+import {
+  type Answered,
+  adminToken,
+  callAt,
+  configOf,
+  type GatewayTest,
+  startGatewayTest,
+  writtenDocuments,
+} from "./gateway-fixture.ts";
 import { createWorld } from "./new-world.ts";
 import type { World } from "./route-case.ts";
 
 let system: GatewayTest;
 let world: World;
 beforeAll(async () => {
-  system = await startGatewayTest();
+  system = await startGatewayTest({ documents: await writtenDocuments() });
   world = await createWorld(system);
 });
 afterAll(() => system.stop());

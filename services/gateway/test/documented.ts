@@ -1,6 +1,6 @@
 import { errors, Problem } from "@herald/contracts";
+import { errorsOf } from "@herald/docs";
 import type { z } from "zod";
-import { errorsOf } from "../src/docs/describe-routes.ts";
 import type { Route } from "../src/http/route.ts";
 import { allRoutes } from "../src/routes/all-routes.ts";
 

@@ -1,7 +1,12 @@
 import { randomBytes } from "node:crypto";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type Bus, closeBus, connectBus, ensureStreams } from "@herald/bus";
 import type { OperatorRole, Problem, ProjectGrant, ProjectId, Scope } from "@herald/contracts";
+import { writeDocs } from "@herald/docs";
 import { createLogger, readConfig } from "@herald/kit";
+import { removeAtExit } from "@herald/provision";
 import {
   type Broker,
   type BrokerOptions,
@@ -53,6 +58,16 @@ export type GatewayTestOptions = {
   readonly heartbeatMs?: number;
   readonly drainTimeoutMs?: number;
   readonly limits?: Partial<FixedLimits>;
+  /** The folder of the documentation; without it there is none. */
+  readonly documents?: string;
+};
+
+/** The documentation in a folder of its own, as `npm run build` writes it. */
+export const writtenDocuments = async (): Promise<string> => {
+  const folder = await mkdtemp(join(tmpdir(), "herald-documents-"));
+  removeAtExit(folder);
+  await writeDocs(folder);
+  return folder;
 };
 
 const silent = createLogger({ service: "test", level: "silent" });

@@ -3,7 +3,7 @@ import { consume, defineHandler, handleRequest } from "@herald/bus";
 import { CountBacklog, SendV1 } from "@herald/contracts";
 import { eventually, type Request } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
+import { type GatewayTest, startGatewayTest, type TestProject, writtenDocuments } from "./gateway-fixture.ts";
 import { createWorld } from "./new-world.ts";
 
 let system: GatewayTest;
@@ -67,7 +67,10 @@ describe("requests without a credential", () => {
   let project: TestProject;
   beforeAll(async () => {
     const limits = { HERALD_GATEWAY_LIMIT_CLIENTS: String(max), HERALD_GATEWAY_LIMIT_FAILURES: String(max) };
-    gateway = await startGatewayTest({ environment: { ...limits, HERALD_GATEWAY_TRUST_PROXY: "1" } });
+    gateway = await startGatewayTest({
+      environment: { ...limits, HERALD_GATEWAY_TRUST_PROXY: "1" },
+      documents: await writtenDocuments(),
+    });
     project = await gateway.project();
   });
   afterAll(() => gateway?.stop());

@@ -8,6 +8,7 @@ import {
   type GatewayTest,
   startGatewayTest,
   type TestProject,
+  writtenDocuments,
 } from "./gateway-fixture.ts";
 
 let system: GatewayTest;
@@ -18,7 +19,7 @@ beforeAll(async () => {
   system = await startGatewayTest();
   project = await system.project();
   const environment = { ...system.broker.loginOf("gateway"), HERALD_GATEWAY_ADMIN_PORT: "0" };
-  app = createApp(configOf(system.broker.url, environment));
+  app = createApp(configOf(system.broker.url, environment), { documents: await writtenDocuments() });
   await app.start();
   await eventually(async () => expect((await request(operators(), "GET /readyz")).status).toBe(200));
 });
@@ -54,6 +55,12 @@ describe("the public port", () => {
     expect((await callAt(app.address(), "GET /api/v1/devices", { token: project.token })).status).toBe(200);
     for (const route of ["GET /docs", "GET /openapi.json", "GET /livez", "GET /readyz"])
       expect((await request(app.address(), route)).status).toBe(200);
+  });
+
+  test("documents no route for operators, which the other port does", async () => {
+    const documented = async (address: string) =>
+      Object.keys((await request(address, "GET /openapi.json")).body.paths).some((path) => path.startsWith("/admin/"));
+    expect([await documented(app.address()), await documented(operators())]).toEqual([false, true]);
   });
 
   test("accepts no operator, by token or by session", async () => {

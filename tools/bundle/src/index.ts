@@ -1,4 +1,4 @@
 export { bundle, bundleOf, type ProgramName } from "./bundle.ts";
-export { buildConsole } from "./console.ts";
 export { thirdPartyNotices } from "./notices.ts";
+export { buildConsole, buildDocs } from "./pages.ts";
 export { bundleWebKit } from "./web-kit.ts";

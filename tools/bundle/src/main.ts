@@ -1,9 +1,12 @@
 import { join } from "node:path";
 import { bundle, type ProgramName, programNames } from "./bundle.ts";
-import { buildConsole } from "./console.ts";
+import { buildConsole, buildDocs } from "./pages.ts";
 import { writeWebKit } from "./web-kit.ts";
 
-/** `npm run build`: builds the programs of the images, the console and the browser kit; `npm run build -- gateway` builds one of them. */
+/**
+ * `npm run build`: builds the programs of the images, the pages that the gateway serves, and the browser kit; `npm run build -- gateway`
+ * builds one of them.
+ */
 
 const isName = (name: string): name is ProgramName => (programNames as readonly string[]).includes(name);
 
@@ -16,5 +19,6 @@ if (unknown.length > 0) {
   process.exit(1);
 }
 await bundle(root, asked.length > 0 ? asked.filter(isName) : programNames);
+if (asked.length === 0 || asked.includes("gateway")) await buildDocs(root);
 if (asked.length === 0 || asked.includes("console") || asked.includes("gateway")) await buildConsole(root);
 if (asked.length === 0 || asked.includes("web")) await writeWebKit(root);

@@ -2,46 +2,42 @@ import type { IncomingMessage } from "node:http";
 import { HeraldError, type HttpRoute, meter, serveRoutes } from "@herald/kit";
 import type { Request, Response } from "express";
 import { consoleRoutes } from "./serve-console.ts";
+import { docsRoutes } from "./serve-docs.ts";
 
 const notFound = "route not found; GET /openapi.json lists all routes";
 
-/** A page that everyone may read. */
-export type PublicPage = { readonly path: string; readonly render: (request: Request, response: Response) => void };
-
-const frontPage: PublicPage = {
-  path: "/",
-  render: (request, response) => {
-    response.vary("accept");
-    if (request.accepts(["json", "html"]) !== "html") throw new HeraldError("route-not-found", `path: ${notFound}`);
-    response.redirect("/docs");
-  },
+/** Leads browsers to the documentation. */
+const frontPage = (request: Request, response: Response): void => {
+  response.vary("accept");
+  if (request.accepts(["json", "html"]) !== "html") throw new HeraldError("route-not-found", `path: ${notFound}`);
+  response.redirect("/docs");
 };
 
 /**
- * Serves everything on the gateway's port. `count` counts a request without a credential and may refuse it. `consoleFolder` has the
- * console's files; without it there is no console.
+ * Serves everything on the gateway's port. `count` counts a request without a credential and may refuse it. `folders` have the files of the
+ * documentation and the console; without its folder there is no console.
  */
 export const serveGateway = (
   declared: readonly HttpRoute[],
-  pages: readonly PublicPage[],
   probes: readonly HttpRoute[],
   count: (request: IncomingMessage) => Promise<void>,
-  consoleFolder?: string,
+  folders: { readonly docs: string; readonly console?: string | undefined },
 ) => {
-  const servePage = ({ path, render }: PublicPage): HttpRoute => ({
+  const front: HttpRoute = {
     method: "GET",
-    pattern: path,
+    pattern: "/",
     serve: async (request, response) => {
       await count(request);
-      render(request as Request, response as Response);
+      frontPage(request as Request, response as Response);
     },
-  });
+  };
   return serveRoutes(
     [
       ...declared,
       ...probes,
-      ...[...pages, frontPage].map(servePage),
-      ...(consoleFolder === undefined ? [] : consoleRoutes(consoleFolder, count)),
+      front,
+      ...docsRoutes(folders.docs, count),
+      ...(folders.console === undefined ? [] : consoleRoutes(folders.console, count)),
     ],
     { notFound, countUnserved: count },
   );

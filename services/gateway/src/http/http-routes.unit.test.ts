@@ -4,7 +4,6 @@ import { Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import type { HttpRoute, RouteMatch } from "@herald/kit";
 import { expect, test } from "vitest";
-import { docsPages } from "../docs/docs-pages.ts";
 import { allRoutes } from "../routes/all-routes.ts";
 import { serveGateway } from "./http-routes.ts";
 import { httpRouteOf, type Route } from "./route.ts";
@@ -18,9 +17,9 @@ const declaredWith = (serveOf: (route: Route) => HttpRoute["serve"]): HttpRoute[
 
 const serveRequest = serveGateway(
   declaredWith((route) => async (_request, _response, match) => void served.push({ route, match })),
-  docsPages(allRoutes),
   [],
   async (one) => void counted.push(one),
+  { docs: "" },
 );
 const send = (method: string, url: string) => {
   const request = Object.assign(new IncomingMessage(new Socket()), { method, url });
@@ -103,8 +102,8 @@ test("receipts are served a few in each turn, in their order, and other requests
   const serveInTurns = serveGateway(
     declaredWith(() => serve),
     [],
-    [],
     async () => {},
+    { docs: "" },
   );
   const pass = (method: string, path: string, id: string): IncomingMessage => {
     const request = Object.assign(new IncomingMessage(new Socket()), { method, url: path });

@@ -60,3 +60,6 @@ export const allRoutes: readonly Route[] = [
   ...deadLetterRoutes,
   getStatus,
 ];
+
+/** Those of the public port, where operators have a port of their own. */
+export const publicRoutes = allRoutes.filter(({ path }) => path.startsWith("/api/"));

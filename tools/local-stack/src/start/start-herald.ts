@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { buildConsole, bundle, type ProgramName } from "@herald/bundle";
+import { buildConsole, buildDocs, bundle, type ProgramName } from "@herald/bundle";
 import type { BusUserName } from "@herald/bus/permissions";
 import { HeraldAdmin } from "@herald/client";
 import {
@@ -128,8 +128,9 @@ export async function startHerald(start: StartOptions) {
 
   // Bundle while broker and database start.
   const bundled = bundle(root, [...serviceNames, "bus", "simulators"]);
-  // Herald works without the console.
-  const built = (withConsole ? buildConsole(root) : Promise.resolve()).catch((error: Error) => say(error.message));
+  // Herald works without its pages.
+  const pages = [buildDocs(root), ...(withConsole ? [buildConsole(root)] : [])];
+  const built = Promise.all(pages.map((page) => page.catch((error: Error) => say(error.message))));
   const compose = { root, env, natsPort: ports.nats, mongoPort: ports.mongo, natsPasswords: secrets.nats };
   const stack = (name: "nats" | "mongo") => {
     const common = { env, progress: say, dataDir: join(dataDir, name), port: ports[name] };

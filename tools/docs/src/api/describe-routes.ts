@@ -9,9 +9,9 @@ import {
   type ZodOpenApiResponseObject,
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
-import { type CallerKind, roleOf } from "../auth/caller.ts";
-import { type Route, tags } from "../http/route.ts";
-import { IdempotencyKey } from "../http/serve-route.ts";
+import { type CallerKind, roleOf } from "../../../../services/gateway/src/auth/caller.ts";
+import { type Route, tags } from "../../../../services/gateway/src/http/route.ts";
+import { IdempotencyKey } from "../../../../services/gateway/src/http/serve-route.ts";
 import { describeWebhooks, webhookMessages } from "./describe-webhooks.ts";
 import { addExamples, type Media } from "./example-of.ts";
 import { overrideSchema, withoutRepeats } from "./override-schema.ts";

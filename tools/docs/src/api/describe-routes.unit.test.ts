@@ -1,7 +1,7 @@
 import { EventMessage, errors, events, NotificationContent } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { roleOf } from "../auth/caller.ts";
-import { allRoutes } from "../routes/all-routes.ts";
+import { roleOf } from "../../../../services/gateway/src/auth/caller.ts";
+import { allRoutes } from "../../../../services/gateway/src/routes/all-routes.ts";
 import { describeRoutes, errorsOf } from "./describe-routes.ts";
 import { type ApiDocument, renderReference } from "./render-reference.ts";
 
