@@ -1,6 +1,15 @@
 import { z } from "zod";
 import { type ErrorCode, errors } from "./errors.ts";
-import { isDeepPage, type ListRequest, type PageRequest, pageOf } from "./http/v1/pagination.ts";
+import {
+  isDeepPage,
+  KeysetRequest,
+  keysetPageOf,
+  ListRequest,
+  listQuery,
+  PageQuery,
+  PageRequest,
+  pageOf,
+} from "./http/v1/pagination.ts";
 
 /** The NATS headers that Herald sets, beside `traceparent`. */
 export const headerNames = {
@@ -121,6 +130,7 @@ export const eventTypeOf = (subject: string): { projectId: string; type: string 
 export const eventSubject = (projectId: string, type?: string): string =>
   `${eventPrefix}${projectId}.${type === undefined ? ">" : type.slice("io.herald.".length, -".v1".length)}`;
 
+type Shape = z.core.$ZodLooseShape;
 type RequestName = `${"registry" | "dispatch" | "analytics"}.${string}.${string}`;
 
 /** A request on core NATS. One service answers it in time, or the caller gets an error that says the service is unavailable. */
@@ -140,7 +150,7 @@ export type RequestContract<Request extends z.ZodType = z.ZodType, Answer extend
 };
 
 /** Declares a request by its fields: `defineRequest("registry.devices.get", { projectId, deviceId }, Device)`. */
-export const defineRequest = <Fields extends z.core.$ZodLooseShape, Answer extends z.ZodType>(
+export const defineRequest = <Fields extends Shape, Answer extends z.ZodType>(
   name: RequestName,
   fields: Fields,
   answer: Answer,
@@ -156,15 +166,39 @@ export const defineRequest = <Fields extends z.core.$ZodLooseShape, Answer exten
   isPlain,
 });
 
-/** {@link defineRequest} for a page of a list's rows. Numbered pages deep in the list are heavy. */
-export const defineList = <
-  Fields extends z.core.$ZodLooseShape & { page: typeof PageRequest | typeof ListRequest },
-  Row extends z.ZodType,
->(
+/** The requested page of a list with this query: by number or key, in an order of time, or by key alone. */
+type PageOfQuery<Query extends z.ZodObject> = Query["shape"] extends { sort: unknown }
+  ? typeof ListRequest
+  : Query["shape"] extends { page: unknown }
+    ? typeof PageRequest
+    : typeof KeysetRequest;
+
+/** A request for a page of a list, with the query of the route that forwards it. */
+export type ListContract<Fields extends Shape, Row extends z.ZodType, Query extends z.ZodObject> = RequestContract<
+  z.ZodObject<Fields & Omit<Query["shape"], keyof typeof listQuery> & { page: PageOfQuery<Query> }>,
+  PageOfQuery<Query> extends typeof KeysetRequest
+    ? ReturnType<typeof keysetPageOf<Row>>
+    : ReturnType<typeof pageOf<Row>>
+> & { readonly query: Query };
+
+/**
+ * {@link defineRequest} for a page of a list's rows. The filters of its query are fields of the request. Numbered pages deep in the list
+ * are heavy, and what `isHeavy` says.
+ */
+export const defineList = <Fields extends Shape, Row extends z.ZodType, Query extends z.ZodObject = typeof PageQuery>(
   name: RequestName,
   fields: Fields,
   row: Row,
-) => defineRequest(name, fields, pageOf(row), (request) => isDeepPage(request as { page: PageRequest }));
+  query: Query = PageQuery as unknown as Query,
+  isHeavy: (request: z.output<ListContract<Fields, Row, Query>["request"]>) => boolean = () => false,
+): ListContract<Fields, Row, Query> => {
+  const { shape } = query;
+  const filters = Object.fromEntries(Object.entries(shape).filter(([field]) => !(field in listQuery)));
+  const [page, answer] =
+    "page" in shape ? ["sort" in shape ? ListRequest : PageRequest, pageOf(row)] : [KeysetRequest, keysetPageOf(row)];
+  const isSlow = (request: unknown) => isHeavy(request as never) || isDeepPage(request as never);
+  return { ...defineRequest(name, { ...fields, ...filters, page }, answer, isSlow), query } as never;
+};
 
 /** Why a request failed. */
 export const ReplyError = z.object({

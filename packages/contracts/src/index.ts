@@ -91,7 +91,7 @@ export {
 export { DeviceProblem, PutDevice, PutDeviceResult, PutDevices, putDevicesLimits } from "./http/v1/put-devices.ts";
 export { OwnQuietHours, QuietHours } from "./http/v1/quiet-hours.ts";
 export { ButtonId, ButtonTitles, ReceiptShare } from "./http/v1/receipt-fields.ts";
-export { RecipientError, RecipientErrorsQuery, Recipients, RecipientsQuery } from "./http/v1/recipients.ts";
+export { RecipientError, Recipients, RecipientsQuery } from "./http/v1/recipients.ts";
 export { OpenNotification, ReportNotification } from "./http/v1/reports.ts";
 export {
   batchSendLimits, hasLiquid, isTemplated, NewNotification, RenderedContent, SendNotification, SendNotifications, SendPushTypeField,
@@ -104,7 +104,7 @@ export {
 export { maxStatsGroups, maxStatsIntervals, OpenTotals, Stats, StatsQuery, StatsRequest, statsIntervalMs } from "./http/v1/stats.ts";
 export { ServiceName, ServiceStatus, StatusReport, SystemStatus } from "./http/v1/status.ts";
 export {
-  Author, PreviewTemplate, PublishedVersion, PutTemplate, Template, TemplateContent, TemplateListQuery, TemplatePreview, TemplateQuery,
+  Author, PreviewTemplate, PublishedVersion, PutTemplate, Template, TemplateContent, TemplatePreview, TemplateQuery,
   TemplateSummary, templateLimits,
 } from "./http/v1/templates.ts";
 export {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineList, defineRequest } from "../envelope.ts";
-import { ListRequest, PageRequest } from "../http/v1/pagination.ts";
+import { ListQuery } from "../http/v1/pagination.ts";
 import { OpenTotals, Stats, StatsRequest } from "../http/v1/stats.ts";
 import {
   ChangeWebhook,
@@ -9,7 +9,7 @@ import {
   Webhook,
   WebhookMessage,
   WebhookMessageDetail,
-  WebhookMessageStatus,
+  WebhookMessageListQuery,
 } from "../http/v1/webhooks.ts";
 import { DeviceId, NotificationId, ProjectId, WebhookId, WebhookMessageId } from "../ids.ts";
 
@@ -84,7 +84,7 @@ export const CreateWebhookRequest = defineRequest(
   { ...webhook, settings: CreateWebhook.shape.webhook },
   withSecret,
 );
-export const ListWebhooks = defineList("analytics.webhooks.list", { ...project, page: ListRequest }, Webhook);
+export const ListWebhooks = defineList("analytics.webhooks.list", project, Webhook, ListQuery);
 export const GetWebhook = defineRequest("analytics.webhooks.get", webhook, Webhook);
 export const ChangeWebhookRequest = defineRequest(
   "analytics.webhooks.change",
@@ -113,8 +113,9 @@ export const RecoverWebhookRequest = defineRequest(
 
 export const ListWebhookMessages = defineList(
   "analytics.webhook-messages.list",
-  { ...webhook, status: WebhookMessageStatus.optional(), page: PageRequest },
+  webhook,
   WebhookMessage,
+  WebhookMessageListQuery,
 );
 export const GetWebhookMessage = defineRequest("analytics.webhook-messages.get", message, WebhookMessageDetail);
 /** Sends a message at once, whatever its status. If that fails, it is retried on the schedule. */

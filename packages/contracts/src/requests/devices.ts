@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { AppData } from "../app-data.ts";
 import { CapabilityList } from "../capabilities.ts";
-import { defineRequest } from "../envelope.ts";
+import { defineList, defineRequest } from "../envelope.ts";
 import { ChangeDevice } from "../http/v1/device-bodies.ts";
 import { InstallationId, PushToken } from "../http/v1/device-fields.ts";
-import { Device, DeviceSummary, deviceFilterQuery } from "../http/v1/devices.ts";
-import { isDeepPage, ListRequest, pageOf } from "../http/v1/pagination.ts";
+import { Device, DeviceListQuery, DeviceSummary } from "../http/v1/devices.ts";
 import { DeviceProblem } from "../http/v1/put-devices.ts";
 import { TopicName } from "../http/v1/topics.ts";
 import { DeviceId, ProjectId } from "../ids.ts";
@@ -80,17 +79,13 @@ export const PutDevicesRequest = defineRequest(
   }),
   () => true,
 );
-export const ListDevices = defineRequest(
+/** `match` requires paging by key. */
+export const ListDevices = defineList(
   "registry.devices.list",
-  {
-    ...project,
-    ...deviceFilterQuery,
-    /** A target that the devices match; it requires paging by key. */
-    match: z.string().optional(),
-    page: ListRequest,
-  },
-  pageOf(Device),
-  ({ match, page }) => match !== undefined || isDeepPage({ page }),
+  project,
+  Device,
+  DeviceListQuery,
+  ({ match }) => match !== undefined,
 );
 export const GetDevice = defineRequest("registry.devices.get", device, Device);
 export const ChangeDeviceRequest = defineRequest(

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { defineList, defineRequest } from "../envelope.ts";
-import { Delivery, DeliveryAttempt, DeliveryStatus, DeviceNotification } from "../http/v1/deliveries.ts";
+import { Delivery, DeliveryAttempt, DeliveryListQuery, DeviceNotification } from "../http/v1/deliveries.ts";
 import { ChangeNotification } from "../http/v1/local-time.ts";
-import { Notification, notificationFilterQuery } from "../http/v1/notifications.ts";
-import { KeysetRequest, keysetPageOf, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { Notification, NotificationListQuery } from "../http/v1/notifications.ts";
+import { KeysetQuery } from "../http/v1/pagination.ts";
 import { TestedPush, TestPush } from "../http/v1/provider-test.ts";
 import { ProviderView, VapidKey, VapidKeyPair } from "../http/v1/providers.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
@@ -18,10 +18,11 @@ const notification = { ...project, notificationId: NotificationId };
  * Notifications without opens: `counts.opened` is 0, because analytics has the opens. `userId`: notifications that name this user as a
  * target. Heavy: a hundred notifications may have 6 MB of content.
  */
-export const ListNotifications = defineRequest(
+export const ListNotifications = defineList(
   "dispatch.notifications.list",
-  { ...project, ...notificationFilterQuery, page: ListRequest, userId: UserId.optional() },
-  pageOf(Notification),
+  { ...project, userId: UserId.optional() },
+  Notification,
+  NotificationListQuery,
   () => true,
 );
 export const GetNotification = defineRequest("dispatch.notifications.get", notification, Notification);
@@ -33,17 +34,14 @@ export const ChangeNotificationRequest = defineRequest(
   Notification,
 );
 /** One row per device. `opened_at` is absent: analytics has it. */
-export const ListDeliveries = defineList(
-  "dispatch.deliveries.list",
-  { ...notification, status: DeliveryStatus.optional(), page: PageRequest },
-  Delivery,
-);
+export const ListDeliveries = defineList("dispatch.deliveries.list", notification, Delivery, DeliveryListQuery);
 
 /** Notifications sent to a device, newest first. `opened_at` is absent: analytics has it. A short page may still have a `next`. */
-export const ListDeviceNotifications = defineRequest(
+export const ListDeviceNotifications = defineList(
   "dispatch.deliveries.of-device",
-  { ...project, deviceId: DeviceId, page: KeysetRequest },
-  keysetPageOf(DeviceNotification),
+  { ...project, deviceId: DeviceId },
+  DeviceNotification,
+  KeysetQuery,
 );
 
 /** The ledger's part of a delivery trace: the attempts of one device, oldest first; none if no batch contains it. */

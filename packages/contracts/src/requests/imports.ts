@@ -4,7 +4,7 @@ import { DeliveryStatus } from "../http/v1/deliveries.ts";
 import { deviceFilterQuery } from "../http/v1/devices.ts";
 import { Import, ImportError, ImportFormat } from "../http/v1/imports.ts";
 import { notificationFilterQuery } from "../http/v1/notifications.ts";
-import { PageRequest, timeRange } from "../http/v1/pagination.ts";
+import { timeRange } from "../http/v1/pagination.ts";
 import { ImportId, NotificationId, ProjectId } from "../ids.ts";
 
 const one = { projectId: ProjectId, importId: ImportId };
@@ -16,8 +16,8 @@ export const CreateImportRequest = defineRequest(
   Import,
 );
 export const GetImport = defineRequest("registry.imports.get", one, Import);
-export const ListImports = defineList("registry.imports.list", { projectId: ProjectId, page: PageRequest }, Import);
-export const ListImportErrors = defineList("registry.imports.errors", { ...one, page: PageRequest }, ImportError);
+export const ListImports = defineList("registry.imports.list", { projectId: ProjectId }, Import);
+export const ListImportErrors = defineList("registry.imports.errors", one, ImportError);
 
 /** The maximum number of rows in one answer. A service sends fewer if they are large. */
 export const maxExportRows = 1_000;

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { defineList, defineRequest } from "../envelope.ts";
 import { DeclaredKind } from "../http/v1/kinds.ts";
-import { PageRequest } from "../http/v1/pagination.ts";
 import { ProjectId } from "../ids.ts";
 import { Kind } from "../tags.ts";
 
@@ -15,5 +14,5 @@ export const PutKindRequest = defineRequest(
   z.object({ created: z.boolean() }),
 );
 export const GetKind = defineRequest("registry.kinds.get", one, DeclaredKind);
-export const ListKinds = defineList("registry.kinds.list", { ...project, page: PageRequest }, DeclaredKind);
+export const ListKinds = defineList("registry.kinds.list", project, DeclaredKind);
 export const DeleteKind = defineRequest("registry.kinds.delete", one, z.object({}));

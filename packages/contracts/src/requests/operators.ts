@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineList, defineRequest } from "../envelope.ts";
 import { AuditCheck, AuditRow } from "../http/v1/audit.ts";
 import { Operator, OperatorRole, ProjectGrant } from "../http/v1/operators.ts";
-import { KeysetRequest, keysetPageOf, PageRequest, timeRange } from "../http/v1/pagination.ts";
+import { KeysetRequest, keysetPageOf, timeRange } from "../http/v1/pagination.ts";
 import { AuditedReference } from "../http/v1/sessions.ts";
 import { OperatorId, ProjectId } from "../ids.ts";
 import { SecretHash } from "../secrets.ts";
@@ -15,7 +15,7 @@ export const CreateOperatorRequest = defineRequest(
   { ...operator, name: z.string(), role: OperatorRole, projects: z.array(ProjectGrant), tokenHash: SecretHash },
   Operator,
 );
-export const ListOperators = defineList("registry.operators.list", { page: PageRequest }, Operator);
+export const ListOperators = defineList("registry.operators.list", {}, Operator);
 export const GetOperator = defineRequest("registry.operators.get", operator, Operator);
 export const ChangeOperatorRequest = defineRequest(
   "registry.operators.change",

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { defineList, defineRequest } from "../envelope.ts";
-import { Project, ProjectKey, ProjectToken, Scope } from "../http/v1/admin.ts";
+import { Project, ProjectKey, ProjectListQuery, ProjectToken, Scope } from "../http/v1/admin.ts";
 import { LimitName, OwnLimits } from "../http/v1/limits.ts";
-import { PageRequest } from "../http/v1/pagination.ts";
 import { QuietHours } from "../http/v1/quiet-hours.ts";
 import { ReceiptShare } from "../http/v1/receipt-fields.ts";
 import { ProjectId, TokenId } from "../ids.ts";
@@ -28,8 +27,9 @@ export const CreateProjectRequest = defineRequest(
 export const ListProjects = defineList(
   "registry.projects.list",
   /** `only`: of these projects. */
-  { page: PageRequest, only: z.array(ProjectId).optional(), key: ProjectKey.optional() },
+  { only: z.array(ProjectId).optional() },
   Project,
+  ProjectListQuery,
 );
 /** Throws `project-key-taken`. */
 export const SetProjectKeyRequest = defineRequest(
@@ -80,5 +80,5 @@ export const CreateTokenRequest = defineRequest(
   },
   ProjectToken,
 );
-export const ListTokens = defineList("registry.tokens.list", { ...project, page: PageRequest }, ProjectToken);
+export const ListTokens = defineList("registry.tokens.list", project, ProjectToken);
 export const RevokeToken = defineRequest("registry.tokens.revoke", { ...project, tokenId: TokenId }, done);

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { defineRequest } from "../envelope.ts";
-import { PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { defineList, defineRequest } from "../envelope.ts";
+import { PageQuery } from "../http/v1/pagination.ts";
 import { RecipientError, Recipients } from "../http/v1/recipients.ts";
 import { NotificationId, ProjectId } from "../ids.ts";
 import { PersonalTexts, RecipientKeys, RecipientKind, RecipientLines } from "../recipients.ts";
@@ -39,10 +39,11 @@ export const GetRecipients = defineRequest(
   z.object({ recipients: Recipients, texts: PersonalTexts.pick({ values: true, declared: true }).optional() }),
   () => true,
 );
-export const ListRecipientErrors = defineRequest(
+export const ListRecipientErrors = defineList(
   "dispatch.recipients.errors",
-  { ...notification, page: PageRequest },
-  pageOf(RecipientError),
+  notification,
+  RecipientError,
+  PageQuery,
   () => true,
 );
 /** Lines of an upload, in order: a chunk follows the lines that are stored. `kind`: of the upload. */

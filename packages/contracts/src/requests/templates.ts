@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { defineList, defineRequest } from "../envelope.ts";
-import { PageRequest } from "../http/v1/pagination.ts";
 import { Author, PublishedVersion, Template, TemplateContent, TemplateSummary } from "../http/v1/templates.ts";
 import { ProjectId } from "../ids.ts";
 import { TemplateName } from "../template-version.ts";
@@ -21,12 +20,8 @@ export const GetTemplate = defineRequest(
   Template,
   () => true,
 );
-export const ListTemplates = defineList("registry.templates.list", { ...project, page: PageRequest }, TemplateSummary);
-export const ListTemplateVersions = defineList(
-  "registry.templates.versions",
-  { ...template, page: PageRequest },
-  PublishedVersion,
-);
+export const ListTemplates = defineList("registry.templates.list", project, TemplateSummary);
+export const ListTemplateVersions = defineList("registry.templates.versions", template, PublishedVersion);
 /** Publishes the draft as the next version, unless the last version has the same content. */
 export const PublishTemplate = defineRequest(
   "registry.templates.publish",

@@ -1,17 +1,12 @@
 import { z } from "zod";
 import { defineList, defineRequest } from "../envelope.ts";
-import { ListRequest } from "../http/v1/pagination.ts";
-import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
+import { SubscriptionResult, Topic, TopicListQuery, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, ProjectId, TopicId } from "../ids.ts";
 
 const project = { projectId: ProjectId };
 const done = z.object({});
 
-export const ListTopics = defineList(
-  "registry.topics.list",
-  { ...project, page: ListRequest, prefix: z.string().optional() },
-  Topic,
-);
+export const ListTopics = defineList("registry.topics.list", project, Topic, TopicListQuery);
 export const GetTopic = defineRequest("registry.topics.get", { ...project, topic: TopicReference }, Topic);
 export const CreateTopicRequest = defineRequest(
   "registry.topics.create",

@@ -2,8 +2,7 @@ import { z } from "zod";
 import { AskedRules } from "../asked-rules.ts";
 import { defineList, defineRequest } from "../envelope.ts";
 import { CreateIdentityKey, IdentityKey } from "../http/v1/identity.ts";
-import { KeysetRequest, keysetPageOf, PageRequest } from "../http/v1/pagination.ts";
-import { User, UserSummary } from "../http/v1/users.ts";
+import { User, UserListQuery, UserSummary } from "../http/v1/users.ts";
 import { DeviceId, IdentityKeyId, NotificationId, ProjectId } from "../ids.ts";
 import { UserId } from "../users.ts";
 
@@ -15,11 +14,7 @@ export const CreateIdentityKeyRequest = defineRequest(
   { ...project, keyId: IdentityKeyId, publicKey: CreateIdentityKey.shape.public_key },
   z.object({ key: IdentityKey, secret: z.string().optional() }),
 );
-export const ListIdentityKeys = defineList(
-  "registry.identity-keys.list",
-  { ...project, page: PageRequest },
-  IdentityKey,
-);
+export const ListIdentityKeys = defineList("registry.identity-keys.list", project, IdentityKey);
 export const DeleteIdentityKey = defineRequest(
   "registry.identity-keys.delete",
   { ...project, keyId: IdentityKeyId },
@@ -29,11 +24,7 @@ export const DeleteIdentityKey = defineRequest(
 const user = { ...project, userId: UserId };
 export const GetUser = defineRequest("registry.users.get", user, User);
 /** The users with devices, by id. A short page may still have a `next`. */
-export const ListUsers = defineRequest(
-  "registry.users.list",
-  { ...project, page: KeysetRequest, prefix: z.string().optional() },
-  keysetPageOf(UserSummary),
-);
+export const ListUsers = defineList("registry.users.list", project, UserSummary, UserListQuery);
 /** Deletes the user's devices, and makes every service erase the user. Repeatable. */
 export const EraseUser = defineRequest("registry.users.erase", user, z.object({ erasedAt: z.iso.datetime() }));
 

@@ -148,25 +148,16 @@ export type ShareOwner = ProjectId | OperatorReference;
 export const isProject = (owner: ShareOwner): owner is ProjectId => owner.startsWith("prj_");
 export const shareOwner = ({ operator, projectId }: CallerOf<"project">): ShareOwner => operator?.id ?? projectId;
 
-/**
- * The device of a request. Throws forbidden when a device credential names another device, existing or not. Registry checks that the
- * project has the device.
- */
-export const ownDevice = (caller: CallerOf<"project" | "device">, id: DeviceId): DeviceId => {
-  if (caller.kind === "device" && caller.deviceId !== id)
-    throw new HeraldError("forbidden", "authorization: a device credential can only act for its own device");
-  return id;
-};
-
-/** The user of a request. Throws forbidden when a user token is another user's. */
-export const ownUser = (caller: CallerOf<"project" | "user">, id: string): string => {
-  if (caller.kind === "user" && caller.userId !== id)
-    throw new HeraldError("forbidden", "authorization: a user token can only act for its own user");
-  return id;
-};
-
 export const forbidden = (message: string, headers?: Readonly<Record<string, string>>): HeraldError =>
   new HeraldError("forbidden", `authorization: ${message}`, { headers });
+
+/** Throws forbidden when a device credential or a user token is used for another device or user than its own, existing or not. */
+export const refuseForeign = (caller: Caller, { deviceId, userId }: Readonly<Record<string, unknown>>): void => {
+  if (caller.kind === "device" && deviceId !== undefined && deviceId !== caller.deviceId)
+    throw forbidden("a device credential can only act for its own device");
+  if (caller.kind === "user" && userId !== undefined && userId !== caller.userId)
+    throw forbidden("a user token can only act for its own user");
+};
 
 /** The error for a credential that is unknown or has expired (RFC 6750). */
 export const invalidCredential = (message: string): HeraldError =>

@@ -5,14 +5,9 @@ import { z } from "zod";
 import type { Access, CallerKind, CallerOf } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Idempotent } from "../idempotency/idempotency.ts";
+import { type ParamsOf, type PathParams, paramsOf } from "./path-params.ts";
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";
-
-/** A path parameter. A value that fails the schema is answered with `error`, so an impossible id is a 404 like an unknown one. */
-export type PathParam<Schema extends z.ZodType = z.ZodType> = {
-  readonly schema: Schema;
-  readonly error: ErrorCode;
-};
 
 /** A response that a route declares for one status. Without a schema it has no body. */
 export type ResponseSpec = {
@@ -27,7 +22,6 @@ export type ResponseSpec = {
 /** Writes a streamed body. Resolves when the stream has ended. */
 export type StreamBody = (response: ServerResponse) => Promise<void>;
 
-type Params = Readonly<Record<string, PathParam>>;
 type ResponseSpecs = Readonly<Record<number, ResponseSpec>>;
 
 type BodyOf<One extends ResponseSpec> = One extends { stream: true } | { download: readonly string[] }
@@ -49,7 +43,7 @@ export type RouteReply<All extends ResponseSpecs = ResponseSpecs> = {
 }[keyof All & number];
 
 /** An authenticated and parsed request. */
-export type RouteRequest<Kind extends CallerKind, P extends Params, Q extends z.ZodType, B extends z.ZodType> = {
+export type RouteRequest<Kind extends CallerKind, P extends PathParams, Q extends z.ZodType, B extends z.ZodType> = {
   readonly caller: CallerOf<Kind>;
   readonly params: { readonly [Name in keyof P]: z.output<P[Name]["schema"]> };
   readonly query: z.output<Q>;
@@ -98,9 +92,9 @@ const tagsOfPaths: Readonly<Record<string, RouteTag>> = {
   exports: "Exports",
 };
 
-type Declaration<
+export type Declaration<
   Kind extends CallerKind,
-  P extends Params,
+  P extends PathParams,
   Q extends z.ZodType,
   B extends z.ZodType,
   A extends ResponseSpecs,
@@ -110,7 +104,8 @@ type Declaration<
   readonly summary: string;
   readonly description?: string;
   readonly access: Access<Kind>;
-  readonly params?: P;
+  /** The path parameter that names what the route creates: a malformed one is a validation error. */
+  readonly creates?: keyof P;
   readonly query?: Q;
   readonly body?: B;
   /** The maximum body size, if the default of 960 KiB is too small, or too large for clients without a credential. */
@@ -127,16 +122,17 @@ type Declaration<
 };
 
 /** A route: its declaration and its handler. The gateway makes the HTTP routes and the OpenAPI document from it. */
-export type Route = Declaration<CallerKind, Params, z.ZodType, z.ZodType, ResponseSpecs> & {
+export type Route = Declaration<CallerKind, PathParams, z.ZodType, z.ZodType, ResponseSpecs> & {
   readonly method: Method;
   readonly path: string;
+  readonly params: PathParams;
   readonly operationId: string;
   readonly tag: RouteTag;
   /** Browsers call it from other origins. */
   readonly cors: boolean;
   readonly handle: (
     deps: RouteDeps,
-    request: RouteRequest<CallerKind, Params, z.ZodType, z.ZodType>,
+    request: RouteRequest<CallerKind, PathParams, z.ZodType, z.ZodType>,
   ) => Promise<RouteReply>;
 };
 
@@ -154,16 +150,16 @@ export const shownOnce = (description: string) => z.string().optional().meta({ d
  * parsed request, and can reply only as declared.
  */
 export const defineRoute = <
+  Path extends `/${string}`,
   Kind extends CallerKind,
   const A extends ResponseSpecs,
-  P extends Params = Record<never, never>,
   Q extends z.ZodType = z.ZodUndefined,
   B extends z.ZodType = z.ZodUndefined,
 >(
   operationId: string,
-  place: `${Method} /${string}`,
-  route: Declaration<Kind, P, Q, B, A> & {
-    handle: (deps: RouteDeps, request: RouteRequest<Kind, P, Q, B>) => Promise<RouteReply<A>>;
+  place: `${Method} ${Path}`,
+  route: Declaration<Kind, ParamsOf<Path>, Q, B, A> & {
+    handle: (deps: RouteDeps, request: RouteRequest<Kind, ParamsOf<Path>, Q, B>) => Promise<RouteReply<A>>;
   },
 ): Route => {
   const [method = "", path = ""] = place.split(" ");
@@ -173,6 +169,7 @@ export const defineRoute = <
     ...route,
     method,
     path,
+    params: paramsOf(path, route.creates as string | undefined),
     operationId,
     // Web apps are devices, so routes with a device credential or none allow every origin. Operators' routes allow only their own.
     cors:

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ErrorCode } from "@herald/contracts";
 import {
   bareSchemas,
   clientAddress,
@@ -16,16 +17,16 @@ import {
   type ReserveMemory,
 } from "@herald/kit";
 import { z } from "zod";
-import type { Caller } from "../auth/caller.ts";
+import { type Caller, refuseForeign } from "../auth/caller.ts";
 import { credentialsOf, isSecure } from "../auth/request-credentials.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Answered, Work } from "../idempotency/idempotency.ts";
+import { fieldsOf, type PathParams } from "./path-params.ts";
 import { recordChange } from "./record-change.ts";
 import { isPage, pageLinks } from "./reply.ts";
 import {
   type HandledRequest,
   httpRouteOf,
-  type PathParam,
   type ReplyHeaders,
   type Route,
   type RouteReply,
@@ -46,13 +47,13 @@ export const IdempotencyKey = z
 type Sent = Readonly<Record<string, unknown>>;
 
 /** Throws `error` with the first problem of the value. */
-const parseOne = (name: string, { schema, error }: PathParam, sent: unknown): unknown => {
+const parseOne = (name: string, { schema, error }: { schema: z.ZodType; error: ErrorCode }, sent: unknown): unknown => {
   const result = schema.safeParse(sent);
   if (result.success) return result.data;
   throw new HeraldError(error, `${name}: ${result.error.issues[0]?.message ?? "is not accepted"}`);
 };
 
-const parsePath = (params: Readonly<Record<string, PathParam>>, sent: Sent): Record<string, unknown> =>
+const parsePath = (params: PathParams, sent: Sent): Record<string, unknown> =>
   Object.fromEntries(Object.entries(params).map(([name, param]) => [name, parseOne(name, param, sent[name])]));
 
 const idempotencyKey = (request: IncomingMessage): string | undefined => {
@@ -89,7 +90,7 @@ const parseBoth = (route: Route, search: URLSearchParams, sent: unknown): { quer
 
 /** The fields of a route's body, without names that parameters have too. */
 const bodyFieldsOf = ({ body, params, query }: Route): ReadonlySet<string> => {
-  const parameters = new Set([...Object.keys(params ?? {}), ...knownFields(query ? [query] : [])]);
+  const parameters = new Set([...Object.keys(params), ...knownFields(query ? [query] : [])]);
   return new Set(knownFields(body ? bareSchemas(body) : []).filter((field) => !parameters.has(field)));
 };
 
@@ -197,6 +198,7 @@ const serverOf = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute["serve"]
   const readBody = createReadBody(route.bodyLimitBytes ?? defaultBodyLimitBytes, route.bodyMaxValues);
   const stream = streamOf(route);
   const bodyFields = bodyFieldsOf(route);
+  const forClients = route.access.by.some((kind) => kind === "device" || kind === "user");
   return async (request, response, { params: sentParams, path, query: sentQuery }) => {
     const address = clientAddress(request, proxies);
     const reserve = memory.forRequest(request, response, address);
@@ -209,7 +211,7 @@ const serverOf = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute["serve"]
     if (route.access.countsAsSignIn && caller.kind === "operator") await deps.limits.countSignIn(caller.operator.id);
 
     const serve = async () => {
-      const params = parsePath(route.params ?? {}, sentParams);
+      const params = parsePath(route.params, sentParams);
       const search = parseSearch(sentQuery);
       const sent = route.upload ? undefined : await readBody(request, reserve);
       const { query, body } = parseBoth(route, search, sent);
@@ -234,6 +236,7 @@ const serverOf = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute["serve"]
         address,
         secure,
       };
+      if (forClients) refuseForeign(caller, fieldsOf(route.params, params));
       if ("operator" in caller && caller.operator) await recordChange(caller.operator, route, reader, handling, deps);
       const reply = await route.handle(deps, handling).catch((error: unknown) => {
         locateFaults(error, bodyFields);

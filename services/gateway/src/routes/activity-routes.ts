@@ -18,7 +18,7 @@ import {
 import { HeraldError, notFound } from "@herald/kit";
 import { apnsMaxBytes, renderApns } from "@herald/payload";
 import { changeActivity, endActivity, firstSendId, newActivityRecord, newestSendId } from "@herald/rules";
-import { ownDevice, project, projectOrDevice } from "../auth/caller.ts";
+import { project, projectOrDevice } from "../auth/caller.ts";
 import { targetFor } from "../auth/shown-to.ts";
 import type { RouteDeps } from "../deps.ts";
 import { accepted, ok } from "../http/reply.ts";
@@ -27,7 +27,6 @@ import type { Idempotent } from "../idempotency/idempotency.ts";
 import { parsedSend } from "../sending/accept-notification.ts";
 import { activityHint, sendsOf, versionOf } from "../sending/activities.ts";
 import { type ChargeDeps, chargeState } from "../sending/send-operation.ts";
-import { activityParam, deviceParam, newActivityParam } from "./path-params.ts";
 
 /** Of a body, whatever the order of its keys was when it was parsed: a repeat sends the same text. */
 const digest = (body: unknown): string => createHash("sha256").update(JSON.stringify(body)).digest("base64url");
@@ -99,38 +98,6 @@ const answered = {
   responses: { 202: { description: "The version is on disk", schema: dataOf(ActivityVersion) } },
 } as const;
 
-const putActivity = defineRoute("putActivity", "put /api/v1/activities/{activity}", {
-  summary: "Start a Live Activity",
-  description:
-    "Names a Live Activity and sends its state to the iPhones of the targets. With `start` (the default) iOS starts it where the app has a token for that; otherwise the app starts it. It ends at `ends_at`, at most 8 hours later. The same body again is the same request; another body for a known id is a 409.",
-  access: project("send"),
-  params: { activity: newActivityParam },
-  body: PutActivity,
-  ...answered,
-  errors: ["activity-exists", "quota-exceeded", "queue-full"],
-  handle: async (deps, { caller: { projectId }, params: { activity: id }, body: { activity }, idempotent }) => {
-    const key = { projectId, id };
-    const put = digest(activity);
-    return once(deps, idempotent, async () => {
-      const known = await deps.activities.find(key);
-      if (known && known.put !== put)
-        throw new HeraldError("activity-exists", `id: ${id} is the id of another activity; an id is used once`);
-      if (known?.version === 1) return publishVersion(deps, key, known);
-      if (known) return accepted({ id, version: 1, notification_id: firstSendId(key, known) });
-      const now = deps.now();
-      checkEnd(activity, now);
-      const record = newActivityRecord(activity, put, now);
-      checkPayloads(deps, sendsOf(projectId, id, record));
-      return charged(deps, projectId, async () => {
-        const stored = await deps.activities.create(key, record);
-        if (stored.put !== put)
-          throw new HeraldError("activity-exists", `id: ${id} is the id of another activity; an id is used once`);
-        return { result: await publishVersion(deps, key, stored), isNew: stored === record };
-      });
-    });
-  },
-});
-
 const tooFast = (waitMs: number): HeraldError => {
   const retryAfterSeconds = Math.ceil(waitMs / 1_000);
   return new HeraldError(
@@ -141,69 +108,6 @@ const tooFast = (waitMs: number): HeraldError => {
 };
 
 const ended = () => new HeraldError("activity-ended", "activity: has ended, and takes no further state");
-
-const patchActivity = defineRoute("patchActivity", "patch /api/v1/activities/{activity}", {
-  summary: "Send a new state of a Live Activity",
-  description:
-    "The whole state: iOS replaces the last one. Devices show the newest version, in whatever order pushes arrive. A state with a lower `sequence` than the newest is not written, and the newest version is the answer; the newest `sequence` again sends that version again. One version a second, 5 at once.",
-  access: project("send"),
-  params: { activity: activityParam },
-  body: PatchActivity,
-  ...answered,
-  errors: ["activity-ended", "quota-exceeded"],
-  handle: async (deps, { caller: { projectId }, params: { activity: id }, body: { activity }, idempotent }) => {
-    const key = { projectId, id };
-    return once(deps, idempotent, (isRetry, at) =>
-      charged(deps, projectId, async () => {
-        const written = await deps.activities.write(
-          key,
-          (record) =>
-            // An earlier attempt may have written it, and a later state must not be undone.
-            isRetry && record.writtenAt >= at.getTime()
-              ? { kind: "unchanged" }
-              : changeActivity(record, activity, deps.now()),
-          (record) => checkPayloads(deps, sendsOf(projectId, id, record)),
-        );
-        if (written.kind === "ended") throw ended();
-        if (written.kind === "too-fast") throw tooFast(written.waitMs);
-        const result = await publishVersion(deps, key, written.record);
-        return { result, isNew: written.kind === "written" };
-      }),
-    );
-  },
-});
-
-const endRoute = defineRoute("endActivity", "post /api/v1/activities/{activity}/end", {
-  summary: "End a Live Activity",
-  description:
-    "Sends the last state, after which no other is accepted. A failed push is retried for 4 hours. The same body again is the same request.",
-  access: project("send"),
-  params: { activity: activityParam },
-  body: EndActivity,
-  ...answered,
-  errors: ["activity-ended", "quota-exceeded"],
-  handle: async (deps, { caller: { projectId }, params: { activity: id }, body: { activity }, idempotent }) => {
-    const key = { projectId, id };
-    const body = digest(activity);
-    const { dismiss_at: dismissAt } = activity;
-    if (dismissAt !== undefined && Date.parse(dismissAt) > deps.now().getTime() + activityLimits.dismissMs)
-      throw invalid("activity.dismiss_at: must be at most 4 hours ahead: iOS removes the activity by then");
-    return once(deps, idempotent, () =>
-      charged(deps, projectId, async () => {
-        const written = await deps.activities.write(
-          key,
-          (record) => endActivity(key, record, activity, deps.now(), body),
-          (record) => checkPayloads(deps, sendsOf(projectId, id, record)),
-        );
-        if (written.kind === "ended") throw ended();
-        if (written.kind === "too-fast") throw tooFast(written.waitMs);
-        const result = await publishVersion(deps, key, written.record);
-        await deps.activities.release(key);
-        return { result, isNew: written.kind === "written" };
-      }),
-    );
-  },
-});
 
 const iso = (at: number): string => new Date(at).toISOString();
 
@@ -239,40 +143,131 @@ const activityView = (key: ActivityKey, record: ActivityRecord): Activity => {
   };
 };
 
-const getActivity = defineRoute("getActivity", "get /api/v1/activities/{activity}", {
-  summary: "Read a Live Activity",
-  description:
-    "For 14 hours after its start. There is no list: the notifications of activities are found by kind, label and `push_type`.",
-  access: project("read"),
-  params: { activity: activityParam },
-  responses: { 200: { description: "The activity with its newest state", schema: dataOf(Activity) } },
-  handle: async ({ activities }, { caller, params: { activity: id } }) => {
-    const key = { projectId: caller.projectId, id };
-    const record = await activities.find(key);
-    if (!record) throw gone();
-    const view = activityView(key, record);
-    return ok({ ...view, targets: view.targets.map((target) => targetFor(caller, target)) });
-  },
-});
-
-const getDeviceActivity = defineRoute("getDeviceActivity", "get /api/v1/devices/{id}/activities/{activity}", {
-  tag: "Notifications",
-  summary: "Read the state of a Live Activity as a device",
-  description: "For the app, when it starts or has missed a push. A 404 unless the device matches the targets.",
-  access: projectOrDevice("devices"),
-  params: { id: deviceParam, activity: activityParam },
-  responses: { 200: { description: "The newest state", schema: dataOf(DeviceActivity) } },
-  errors: ["device-not-found"],
-  handle: async ({ activities, sendRequest }, { caller, params: { id, activity } }) => {
-    const { projectId } = caller;
-    const deviceId = ownDevice(caller, id);
-    const record = await activities.find({ projectId, id: activity });
-    if (!record) throw gone();
-    const { targets, app } = record;
-    const found = await sendRequest(ExplainDevice, { projectId, deviceId, targets, ...(app !== undefined && { app }) });
-    if (found.matched === undefined || found.otherApp) throw gone();
-    return ok({ ...stateOf(activity, record), timestamp: record.timestamp });
-  },
-});
-
-export const activityRoutes = [putActivity, patchActivity, endRoute, getActivity, getDeviceActivity];
+export const activityRoutes = [
+  defineRoute("putActivity", "put /api/v1/activities/{activity}", {
+    summary: "Start a Live Activity",
+    description:
+      "Names a Live Activity and sends its state to the iPhones of the targets. With `start` (the default) iOS starts it where the app has a token for that; otherwise the app starts it. It ends at `ends_at`, at most 8 hours later. The same body again is the same request; another body for a known id is a 409.",
+    access: project("send"),
+    creates: "activity",
+    body: PutActivity,
+    ...answered,
+    errors: ["activity-exists", "quota-exceeded", "queue-full"],
+    handle: async (deps, { caller: { projectId }, params: { activity: id }, body: { activity }, idempotent }) => {
+      const key = { projectId, id };
+      const put = digest(activity);
+      return once(deps, idempotent, async () => {
+        const known = await deps.activities.find(key);
+        if (known && known.put !== put)
+          throw new HeraldError("activity-exists", `id: ${id} is the id of another activity; an id is used once`);
+        if (known?.version === 1) return publishVersion(deps, key, known);
+        if (known) return accepted({ id, version: 1, notification_id: firstSendId(key, known) });
+        const now = deps.now();
+        checkEnd(activity, now);
+        const record = newActivityRecord(activity, put, now);
+        checkPayloads(deps, sendsOf(projectId, id, record));
+        return charged(deps, projectId, async () => {
+          const stored = await deps.activities.create(key, record);
+          if (stored.put !== put)
+            throw new HeraldError("activity-exists", `id: ${id} is the id of another activity; an id is used once`);
+          return { result: await publishVersion(deps, key, stored), isNew: stored === record };
+        });
+      });
+    },
+  }),
+  defineRoute("patchActivity", "patch /api/v1/activities/{activity}", {
+    summary: "Send a new state of a Live Activity",
+    description:
+      "The whole state: iOS replaces the last one. Devices show the newest version, in whatever order pushes arrive. A state with a lower `sequence` than the newest is not written, and the newest version is the answer; the newest `sequence` again sends that version again. One version a second, 5 at once.",
+    access: project("send"),
+    body: PatchActivity,
+    ...answered,
+    errors: ["activity-ended", "quota-exceeded"],
+    handle: async (deps, { caller: { projectId }, params: { activity: id }, body: { activity }, idempotent }) => {
+      const key = { projectId, id };
+      return once(deps, idempotent, (isRetry, at) =>
+        charged(deps, projectId, async () => {
+          const written = await deps.activities.write(
+            key,
+            (record) =>
+              // An earlier attempt may have written it, and a later state must not be undone.
+              isRetry && record.writtenAt >= at.getTime()
+                ? { kind: "unchanged" }
+                : changeActivity(record, activity, deps.now()),
+            (record) => checkPayloads(deps, sendsOf(projectId, id, record)),
+          );
+          if (written.kind === "ended") throw ended();
+          if (written.kind === "too-fast") throw tooFast(written.waitMs);
+          const result = await publishVersion(deps, key, written.record);
+          return { result, isNew: written.kind === "written" };
+        }),
+      );
+    },
+  }),
+  defineRoute("endActivity", "post /api/v1/activities/{activity}/end", {
+    summary: "End a Live Activity",
+    description:
+      "Sends the last state, after which no other is accepted. A failed push is retried for 4 hours. The same body again is the same request.",
+    access: project("send"),
+    body: EndActivity,
+    ...answered,
+    errors: ["activity-ended", "quota-exceeded"],
+    handle: async (deps, { caller: { projectId }, params: { activity: id }, body: { activity }, idempotent }) => {
+      const key = { projectId, id };
+      const body = digest(activity);
+      const { dismiss_at: dismissAt } = activity;
+      if (dismissAt !== undefined && Date.parse(dismissAt) > deps.now().getTime() + activityLimits.dismissMs)
+        throw invalid("activity.dismiss_at: must be at most 4 hours ahead: iOS removes the activity by then");
+      return once(deps, idempotent, () =>
+        charged(deps, projectId, async () => {
+          const written = await deps.activities.write(
+            key,
+            (record) => endActivity(key, record, activity, deps.now(), body),
+            (record) => checkPayloads(deps, sendsOf(projectId, id, record)),
+          );
+          if (written.kind === "ended") throw ended();
+          if (written.kind === "too-fast") throw tooFast(written.waitMs);
+          const result = await publishVersion(deps, key, written.record);
+          await deps.activities.release(key);
+          return { result, isNew: written.kind === "written" };
+        }),
+      );
+    },
+  }),
+  defineRoute("getActivity", "get /api/v1/activities/{activity}", {
+    summary: "Read a Live Activity",
+    description:
+      "For 14 hours after its start. There is no list: the notifications of activities are found by kind, label and `push_type`.",
+    access: project("read"),
+    responses: { 200: { description: "The activity with its newest state", schema: dataOf(Activity) } },
+    handle: async ({ activities }, { caller, params: { activity: id } }) => {
+      const key = { projectId: caller.projectId, id };
+      const record = await activities.find(key);
+      if (!record) throw gone();
+      const view = activityView(key, record);
+      return ok({ ...view, targets: view.targets.map((target) => targetFor(caller, target)) });
+    },
+  }),
+  defineRoute("getDeviceActivity", "get /api/v1/devices/{id}/activities/{activity}", {
+    tag: "Notifications",
+    summary: "Read the state of a Live Activity as a device",
+    description: "For the app, when it starts or has missed a push. A 404 unless the device matches the targets.",
+    access: projectOrDevice("devices"),
+    responses: { 200: { description: "The newest state", schema: dataOf(DeviceActivity) } },
+    errors: ["device-not-found"],
+    handle: async ({ activities, sendRequest }, { caller, params: { id: deviceId, activity } }) => {
+      const { projectId } = caller;
+      const record = await activities.find({ projectId, id: activity });
+      if (!record) throw gone();
+      const { targets, app } = record;
+      const found = await sendRequest(ExplainDevice, {
+        projectId,
+        deviceId,
+        targets,
+        ...(app !== undefined && { app }),
+      });
+      if (found.matched === undefined || found.otherApp) throw gone();
+      return ok({ ...stateOf(activity, record), timestamp: record.timestamp });
+    },
+  }),
+];

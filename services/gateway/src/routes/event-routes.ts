@@ -12,7 +12,6 @@ import { project, shareOwner, signedBody } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import { noContent } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
-import { notificationParam } from "./path-params.ts";
 
 export const followEvents = defineRoute("followEvents", "get /api/v1/events", {
   summary: "Stream the project's events",
@@ -58,7 +57,6 @@ const verifyReport = (
 
 const reportRoute = {
   access: signedBody,
-  params: { id: notificationParam },
   // Room for a project id, a token of at most 512 characters and a button.
   bodyLimitBytes: 2_048,
   errors: ["open-token-invalid"],

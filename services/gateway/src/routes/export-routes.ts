@@ -71,91 +71,87 @@ const exportReply = async (
   };
 };
 
-const exportDevices = defineRoute("exportDevices", "get /api/v1/exports/devices", {
-  summary: "Export devices",
-  description: description.replace("sorted by `id`", "sorted by `id`, or as a send meets them with `match`"),
-  access: project("export"),
-  query: DeviceExportQuery,
-  responses: { 200: { description: "The devices", schema: ExportedDevice, download } },
-  handle: (deps, request) => {
-    const { status, platform, user_id, token, app, match, include } = request.query;
-    const filter = {
-      status,
-      platform,
-      user_id,
-      token,
-      app,
-      match,
-      ...timeRangeOf(request.query),
-      keys: include === "keys",
-    };
-    return exportReply(deps, request, ExportedDevice, (page) =>
-      deps.sendRequest(ExportDevices, { ...page, ...filter }),
-    );
-  },
-});
-
-const exportNotifications = defineRoute("exportNotifications", "get /api/v1/exports/notifications", {
-  summary: "Export notifications with their counts",
-  description,
-  access: project("export"),
-  query: z.strictObject(notificationExportQuery),
-  responses: { 200: { description: "The notifications", schema: ExportedNotification, download } },
-  handle: (deps, request) => {
-    const { status, kind, label, push_type } = request.query;
-    const filter = { status, kind, label, push_type, ...timeRangeOf(request.query) };
-    return exportReply(deps, request, ExportedNotification, async (page) => {
-      const { rows, next } = await deps.sendRequest(ExportNotifications, { ...page, ...filter });
-      const found = rows.map((row) => JSON.parse(row) as Notification);
-      const pages = Array.from({ length: Math.ceil(found.length / opensAtATime) }, (_, at) =>
-        withOpensOfAll(deps, page.projectId, found.slice(at * opensAtATime, (at + 1) * opensAtATime)),
+export const exportRoutes = [
+  defineRoute("exportDevices", "get /api/v1/exports/devices", {
+    summary: "Export devices",
+    description: description.replace("sorted by `id`", "sorted by `id`, or as a send meets them with `match`"),
+    access: project("export"),
+    query: DeviceExportQuery,
+    responses: { 200: { description: "The devices", schema: ExportedDevice, download } },
+    handle: (deps, request) => {
+      const { status, platform, user_id, token, app, match, include } = request.query;
+      const filter = {
+        status,
+        platform,
+        user_id,
+        token,
+        app,
+        match,
+        ...timeRangeOf(request.query),
+        keys: include === "keys",
+      };
+      return exportReply(deps, request, ExportedDevice, (page) =>
+        deps.sendRequest(ExportDevices, { ...page, ...filter }),
       );
-      return { rows: (await Promise.all(pages)).flat().map((row) => JSON.stringify(row)), next };
-    });
-  },
-});
-
-const exportDeliveries = defineRoute("exportDeliveries", "get /api/v1/exports/deliveries", {
-  summary: "Export deliveries: the result of each notification for each device",
-  description,
-  access: project("export"),
-  query: z.strictObject(deliveryExportQuery),
-  responses: { 200: { description: "The deliveries", schema: ExportedDelivery, download } },
-  handle: (deps, request) => {
-    const { notification: notificationId, status } = request.query;
-    const filter = { notificationId, status, ...timeRangeOf(request.query) };
-    return exportReply(deps, request, ExportedDelivery, (page) =>
-      deps.sendRequest(ExportDeliveries, { ...page, ...filter }),
-    );
-  },
-});
-
-const exportOpens = defineRoute("exportOpens", "get /api/v1/exports/opens", {
-  summary: "Export opens: who opened which notification, and when",
-  description: description.replace("sorted by `id`", "sorted by time, or by `id` with `notification`"),
-  access: project("export"),
-  query: z.strictObject(openExportQuery),
-  responses: { 200: { description: "The opens", schema: ExportedOpen, download } },
-  handle: (deps, request) => {
-    const { notification: notificationId } = request.query;
-    return exportReply(deps, request, ExportedOpen, (page) =>
-      deps.sendRequest(ExportOpens, { ...page, notificationId }),
-    );
-  },
-});
-
-const exportReceipts = defineRoute("exportReceipts", "get /api/v1/exports/receipts", {
-  summary: "Export receipts and dismissals: which notification arrived where, and when",
-  description: description.replace("sorted by `id`", "sorted by time, or by `id` with `notification`"),
-  access: project("export"),
-  query: z.strictObject(receiptExportQuery),
-  responses: { 200: { description: "The receipts", schema: ExportedReceipt, download } },
-  handle: (deps, request) => {
-    const { notification: notificationId } = request.query;
-    return exportReply(deps, request, ExportedReceipt, (page) =>
-      deps.sendRequest(ExportReceipts, { ...page, notificationId }),
-    );
-  },
-});
-
-export const exportRoutes = [exportDevices, exportNotifications, exportDeliveries, exportOpens, exportReceipts];
+    },
+  }),
+  defineRoute("exportNotifications", "get /api/v1/exports/notifications", {
+    summary: "Export notifications with their counts",
+    description,
+    access: project("export"),
+    query: z.strictObject(notificationExportQuery),
+    responses: { 200: { description: "The notifications", schema: ExportedNotification, download } },
+    handle: (deps, request) => {
+      const { status, kind, label, push_type } = request.query;
+      const filter = { status, kind, label, push_type, ...timeRangeOf(request.query) };
+      return exportReply(deps, request, ExportedNotification, async (page) => {
+        const { rows, next } = await deps.sendRequest(ExportNotifications, { ...page, ...filter });
+        const found = rows.map((row) => JSON.parse(row) as Notification);
+        const pages = Array.from({ length: Math.ceil(found.length / opensAtATime) }, (_, at) =>
+          withOpensOfAll(deps, page.projectId, found.slice(at * opensAtATime, (at + 1) * opensAtATime)),
+        );
+        return { rows: (await Promise.all(pages)).flat().map((row) => JSON.stringify(row)), next };
+      });
+    },
+  }),
+  defineRoute("exportDeliveries", "get /api/v1/exports/deliveries", {
+    summary: "Export deliveries: the result of each notification for each device",
+    description,
+    access: project("export"),
+    query: z.strictObject(deliveryExportQuery),
+    responses: { 200: { description: "The deliveries", schema: ExportedDelivery, download } },
+    handle: (deps, request) => {
+      const { notification: notificationId, status } = request.query;
+      const filter = { notificationId, status, ...timeRangeOf(request.query) };
+      return exportReply(deps, request, ExportedDelivery, (page) =>
+        deps.sendRequest(ExportDeliveries, { ...page, ...filter }),
+      );
+    },
+  }),
+  defineRoute("exportOpens", "get /api/v1/exports/opens", {
+    summary: "Export opens: who opened which notification, and when",
+    description: description.replace("sorted by `id`", "sorted by time, or by `id` with `notification`"),
+    access: project("export"),
+    query: z.strictObject(openExportQuery),
+    responses: { 200: { description: "The opens", schema: ExportedOpen, download } },
+    handle: (deps, request) => {
+      const { notification: notificationId } = request.query;
+      return exportReply(deps, request, ExportedOpen, (page) =>
+        deps.sendRequest(ExportOpens, { ...page, notificationId }),
+      );
+    },
+  }),
+  defineRoute("exportReceipts", "get /api/v1/exports/receipts", {
+    summary: "Export receipts and dismissals: which notification arrived where, and when",
+    description: description.replace("sorted by `id`", "sorted by time, or by `id` with `notification`"),
+    access: project("export"),
+    query: z.strictObject(receiptExportQuery),
+    responses: { 200: { description: "The receipts", schema: ExportedReceipt, download } },
+    handle: (deps, request) => {
+      const { notification: notificationId } = request.query;
+      return exportReply(deps, request, ExportedReceipt, (page) =>
+        deps.sendRequest(ExportReceipts, { ...page, notificationId }),
+      );
+    },
+  }),
+];

@@ -14,12 +14,11 @@ import {
   type TokenType,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { type CallerOf, ownDevice, projectOrDevice } from "../auth/caller.ts";
+import { type CallerOf, projectOrDevice } from "../auth/caller.ts";
 import type { RequestDeps, RouteDeps } from "../deps.ts";
 import { noContent } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import { type ChargeDeps, chargeState } from "../sending/send-operation.ts";
-import { deviceParam, pushNameParam, pushTypeParam } from "./path-params.ts";
 
 type Params = { readonly id: DeviceId; readonly type: TokenType; readonly name?: PushName };
 
@@ -31,7 +30,7 @@ const named = (caller: CallerOf<"project" | "device">, { id, type, name }: Param
   if (problem !== undefined) throw new HeraldError("validation-failed", `name: ${problem}`);
   return {
     projectId: caller.projectId,
-    deviceId: ownDevice(caller, id),
+    deviceId: id,
     push: furtherTokenKey(type, name),
     byApp: caller.kind === "device",
   };
@@ -81,28 +80,22 @@ const remove = {
   responses: { 204: { description: "The device has no such token" } },
 } as const;
 
-const type = { id: deviceParam, type: pushTypeParam };
-const control = { ...type, name: pushNameParam };
-
 export const furtherTokenRoutes = [
   defineRoute("putDeviceToken", "put /api/v1/devices/{id}/tokens/{type}", {
     ...put,
     summary: "Store a device's token of a push type",
-    params: type,
     handle: async ({ sendRequest }, { caller, params, body: { token } }) =>
       sendRequest(PutFurtherTokenRequest, { ...named(caller, params), ...token }).then(noContent),
   }),
   defineRoute("deleteDeviceToken", "delete /api/v1/devices/{id}/tokens/{type}", {
     ...remove,
     summary: "Delete a device's token of a push type",
-    params: type,
     handle: async ({ sendRequest }, { caller, params }) =>
       sendRequest(DeleteFurtherToken, named(caller, params)).then(noContent),
   }),
   defineRoute("putControlToken", "put /api/v1/devices/{id}/tokens/{type}/{name}", {
     ...put,
     summary: "Store the token of a control or a Live Activity",
-    params: control,
     handle: async (deps, { caller, params, body: { token } }) => {
       const asked = { ...named(caller, params), ...token };
       const { cameAt } = await deps.sendRequest(PutFurtherTokenRequest, asked);
@@ -113,7 +106,6 @@ export const furtherTokenRoutes = [
   defineRoute("deleteControlToken", "delete /api/v1/devices/{id}/tokens/{type}/{name}", {
     ...remove,
     summary: "Delete the token of a control or a Live Activity",
-    params: control,
     handle: async ({ sendRequest }, { caller, params }) =>
       sendRequest(DeleteFurtherToken, named(caller, params)).then(noContent),
   }),

@@ -16,8 +16,6 @@ import {
   newIdentityKeyId,
   type ProjectId,
   type ProjectRecord,
-  pageOf,
-  pageQuery,
   servingProvider,
 } from "@herald/contracts";
 import { HeraldError, hasCode } from "@herald/kit";
@@ -26,10 +24,10 @@ import { anyClient, type CallerOf, clientOrDevice, projectAdmin, projectViewer }
 import { readSubscription } from "../auth/directories.ts";
 import { withoutProtected } from "../auth/protected-metadata.ts";
 import type { RouteDeps } from "../deps.ts";
-import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
+import { forwardRoute } from "../http/forward-route.ts";
+import { created, ok } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { identifiersOfApp, leftOut } from "./identifiers.ts";
-import { identityKeyParam, projectParam } from "./path-params.ts";
 
 /** Metadata and identifiers of 16 KiB each, tripled because non-Latin characters may be escaped, and two push tokens. */
 const clientBodyBytes = 128 * 1024;
@@ -196,51 +194,43 @@ const changeMetadata = (method: "patch" | "put") =>
 
 export const identificationRoutes = [identify, changeMetadata("patch"), changeMetadata("put")];
 
-const createIdentityKey = defineRoute("createIdentityKey", "post /admin/v1/projects/{id}/identity-keys", {
-  summary: "Create an identity secret, or register a public key",
-  description:
-    "Your backend signs user tokens with it. `{}` creates a secret for HS256, which only this response contains; sign with the bytes of the whole text. A `public_key`, as PEM or JWK, verifies ES256 (P-256), EdDSA (Ed25519) or RS256 (2048 bits or more). A project has at most two secrets and four public keys.",
-  access: projectAdmin,
-  params: { id: projectParam },
-  body: CreateIdentityKey,
-  responses: {
-    201: {
-      description: "The key",
-      schema: dataOf(IdentityKey).extend({
-        secret: shownOnce("`his_…`; absent for a public key, and when a response is replayed"),
-      }),
-    },
-  },
-  errors: ["identity-key-limit"],
-  handle: async ({ sendRequest }, { params, body, idempotent }) =>
-    idempotent({
-      newId: newIdentityKeyId,
-      perform: async ({ id }) => {
-        const asked = { projectId: params.id, keyId: id, publicKey: body.public_key };
-        const { key, secret } = await sendRequest(CreateIdentityKeyRequest, asked);
-        return created(key, { secret });
+export const identityKeyRoutes = [
+  defineRoute("createIdentityKey", "post /admin/v1/projects/{id}/identity-keys", {
+    summary: "Create an identity secret, or register a public key",
+    description:
+      "Your backend signs user tokens with it. `{}` creates a secret for HS256, which only this response contains; sign with the bytes of the whole text. A `public_key`, as PEM or JWK, verifies ES256 (P-256), EdDSA (Ed25519) or RS256 (2048 bits or more). A project has at most two secrets and four public keys.",
+    access: projectAdmin,
+    body: CreateIdentityKey,
+    responses: {
+      201: {
+        description: "The key",
+        schema: dataOf(IdentityKey).extend({
+          secret: shownOnce("`his_…`; absent for a public key, and when a response is replayed"),
+        }),
       },
-    }),
-});
-
-const listIdentityKeys = defineRoute("listIdentityKeys", "get /admin/v1/projects/{id}/identity-keys", {
-  summary: "List a project's identity keys, oldest first",
-  access: projectViewer,
-  params: { id: projectParam },
-  query: z.strictObject(pageQuery),
-  responses: { 200: { description: "A page of keys, without their secrets", schema: pageOf(IdentityKey) } },
-  handle: async ({ sendRequest }, { params, query }) =>
-    pageReply(await sendRequest(ListIdentityKeys, { projectId: params.id, page: pageRequest(query) })),
-});
-
-const deleteIdentityKey = defineRoute("deleteIdentityKey", "delete /admin/v1/projects/{id}/identity-keys/{key}", {
-  summary: "Delete an identity key",
-  description: "User tokens signed with it are refused from now on. Devices keep their users.",
-  access: projectAdmin,
-  params: { id: projectParam, key: identityKeyParam },
-  responses: { 204: { description: "The key is deleted" } },
-  handle: async ({ sendRequest }, { params }) =>
-    sendRequest(DeleteIdentityKey, { projectId: params.id, keyId: params.key }).then(noContent),
-});
-
-export const identityKeyRoutes = [createIdentityKey, listIdentityKeys, deleteIdentityKey];
+    },
+    errors: ["identity-key-limit"],
+    handle: async ({ sendRequest }, { params, body, idempotent }) =>
+      idempotent({
+        newId: newIdentityKeyId,
+        perform: async ({ id }) => {
+          const asked = { projectId: params.id, keyId: id, publicKey: body.public_key };
+          const { key, secret } = await sendRequest(CreateIdentityKeyRequest, asked);
+          return created(key, { secret });
+        },
+      }),
+  }),
+  forwardRoute("listIdentityKeys", "get /admin/v1/projects/{id}/identity-keys", {
+    summary: "List a project's identity keys, oldest first",
+    access: projectViewer,
+    forward: ListIdentityKeys,
+    answer: "A page of keys, without their secrets",
+  }),
+  forwardRoute("deleteIdentityKey", "delete /admin/v1/projects/{id}/identity-keys/{key}", {
+    summary: "Delete an identity key",
+    description: "User tokens signed with it are refused from now on. Devices keep their users.",
+    access: projectAdmin,
+    forward: DeleteIdentityKey,
+    answer: "The key is deleted",
+  }),
+];

@@ -6,22 +6,18 @@ import {
   CountOpens,
   CountUploads,
   Delivery,
-  DeliveryStatus,
   DryRun,
   GetNotification,
   isTemplated,
   ListDeliveries,
   ListNotifications,
-  listQuery,
   Notification,
   NotificationCounts,
   type NotificationId,
   newNotificationId,
-  notificationFilterQuery,
   OpensOfDevices,
   type ProjectId,
   pageOf,
-  pageQuery,
   recipientLimits,
   SendNotification,
   SendNotifications,
@@ -35,6 +31,7 @@ import { z } from "zod";
 import { type CallerOf, project } from "../auth/caller.ts";
 import { notificationFor } from "../auth/shown-to.ts";
 import type { RequestDeps } from "../deps.ts";
+import { forwardRoute } from "../http/forward-route.ts";
 import { accepted, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import type { Attempt } from "../idempotency/idempotency.ts";
@@ -43,7 +40,6 @@ import { dryRun } from "../sending/dry-run.ts";
 import { sendBatch } from "../sending/send-batch.ts";
 import { sendOperation } from "../sending/send-operation.ts";
 import { withReported } from "../views/reported.ts";
-import { notificationParam } from "./path-params.ts";
 
 /** Two thousand recipients with fifty values each have more, and do not fit into the body. */
 const sendMaxValues = 100_000;
@@ -72,73 +68,6 @@ const storedReply = async ({ sendRequest }: RequestDeps, projectId: ProjectId, n
   const { sendAt } = scheduleOf(content, { at: new Date(acceptedAt), zone: "UTC" });
   return accepted(acceptedView({ notificationId, content, acceptedAt, ...(sendAt && { sendAt }) }));
 };
-
-const sendNotification = defineRoute("sendNotification", "post /api/v1/notifications", {
-  summary: "Send a notification",
-  description:
-    "With `template` it has the texts and settings of a published template; with `template`, `variables` or `recipients` its texts are Liquid, rendered before it is accepted. With `recipients` it goes to each of up to 2,000 users or devices with values of its own: dispatch renders the texts for each device. All recipients are accepted, or none. A 202 means that the notification is stored on disk; read its progress by its id. Without `ttl` it expires after 28 days. With `dry_run` nothing is sent or stored: the 200 contains the number of devices and the payload of each platform. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
-  access: project("send"),
-  body: SendNotification,
-  bodyMaxValues: sendMaxValues,
-  responses: {
-    200: { description: "The result of `dry_run`", schema: dataOf(DryRun) },
-    202: { description: "The notification is accepted, or scheduled", schema: OneNotification },
-  },
-  errors: ["quota-exceeded"],
-  handle: async (deps, { caller: { projectId }, body: { notification }, idempotent }) => {
-    const { limits } = deps;
-    const sending = async ({ id, at }: Attempt<NotificationId>) => {
-      const rendered = await renderSend(deps, projectId, notification);
-      return { projectId, id, at, ...rendered };
-    };
-    const accept = async (attempt: Attempt<NotificationId>) =>
-      deps.sends.check(acceptNotification({ ...(await sending(attempt)), ...rulesFor(deps, projectId) }));
-    if (isUpload(notification)) {
-      if (notification.dry_run === true)
-        throw new HeraldError(
-          "validation-failed",
-          "notification.dry_run: is not accepted with an upload; send it, and upload the file with `dry_run=true`",
-        );
-      const { uploads: max } = recipientLimits;
-      const { uploads } = await deps.sendRequest(CountUploads, { projectId, limit: max });
-      if (uploads >= max)
-        throw new HeraldError(
-          "quota-exceeded",
-          `notification.recipients: ${max} uploads of the project wait for lines, and no more may; finish or cancel one`,
-          { retryAfterSeconds: uploadRetrySeconds },
-        );
-    }
-    if (notification.dry_run === true)
-      return idempotent({
-        newId: newNotificationId,
-        check: accept,
-        perform: async (attempt) => {
-          const { command } = await accept(attempt);
-          await limits.countDryRun(projectId);
-          return ok(await dryRun(deps, command));
-        },
-      });
-    const reply = (command: SendV1) => accepted(acceptedView(command));
-    return idempotent(
-      sendOperation(deps, projectId, {
-        validate: async (at) => {
-          const send = await accept({ id: newNotificationId(at), at });
-          return {
-            sends: [send],
-            reply: ([id = send.command.notificationId]) => reply({ ...send.command, notificationId: id }),
-          };
-        },
-        rebuildSends: async (attempt) => [await accept(attempt)],
-        idsOf: ({ id }) => [id],
-        // Without the checks: a provider added since the first response must not change it.
-        rebuildResponse: async (attempt) =>
-          isTemplated(notification)
-            ? storedReply(deps, projectId, attempt.id)
-            : reply(sendCommand(await sending(attempt))),
-      }),
-    );
-  },
-});
 
 /** Adds what devices reported to a notification. */
 const withOpens = (
@@ -171,7 +100,7 @@ export const withOpensOfAll = async (
 export const listedNotifications = async (
   deps: RequestDeps,
   caller: CallerOf<"project">,
-  query: z.output<typeof NotificationListQuery>,
+  query: z.output<typeof ListNotifications.query>,
   userId?: UserId,
 ) => {
   const { projectId } = caller;
@@ -182,105 +111,155 @@ export const listedNotifications = async (
   return pageReply({ ...page, data: data.map(notificationFor(caller)) });
 };
 
-export const NotificationListQuery = z.strictObject({ ...listQuery, ...notificationFilterQuery });
-
-const listNotifications = defineRoute("listNotifications", "get /api/v1/notifications", {
-  summary: "List notifications",
-  description:
-    "Oldest first, unless `sort` says otherwise. Filters combine: a notification must fit all of them. A new notification appears here as soon as dispatch has stored it, usually some milliseconds after its 202; reading it by its id works at once.",
-  access: project("read"),
-  query: NotificationListQuery,
-  responses: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
-  handle: (deps, { caller, query }) => listedNotifications(deps, caller, query),
-});
-
-const getNotification = defineRoute("getNotification", "get /api/v1/notifications/{id}", {
-  summary: "Read a notification and its counts",
-  access: project("read"),
-  params: { id: notificationParam },
-  responses: { 200: { description: "The notification", schema: OneNotification } },
-  errors: ["notification-gone"],
-  handle: async (deps, { caller, params: { id } }) => {
-    const { projectId } = caller;
-    const [notification, opens] = await Promise.all([
-      deps.sendRequest(GetNotification, { projectId, notificationId: id }),
-      deps.sendRequest(CountOpens, { projectId, notificationIds: [id] }),
-    ]);
-    return ok(notificationFor(caller)(withOpens(notification, opens)));
-  },
-});
-
 /** Needs only dispatch, so that it works while analytics is unavailable. Hence the response has no opens and receipts. */
 const WithoutOpens = Notification.extend({
   counts: NotificationCounts.omit({ opened: true, received: true, dismissed: true, buttons: true }),
 });
 
-const cancelNotification = defineRoute("cancelNotification", "delete /api/v1/notifications/{id}", {
-  summary: "Cancel the rest of a notification",
-  description:
-    "Herald starts no further push after this response. Up to 50 pushes of each batch in progress may already be on their way to the provider; they count as accepted or failed, all others as cancelled.",
-  access: project("send"),
-  params: { id: notificationParam },
-  responses: { 200: { description: "The notification is cancelled", schema: dataOf(WithoutOpens) } },
-  errors: ["notification-gone", "notification-final"],
-  handle: async ({ sendRequest }, { caller, params: { id } }) => {
-    const { projectId } = caller;
-    return withoutOpens(caller, await sendRequest(CancelNotification, { projectId, notificationId: id }));
-  },
-});
-
-const withoutOpens = (caller: CallerOf<"project">, { counts, ...notification }: Notification) => {
+const withoutOpens = (
+  { counts, ...notification }: Notification,
+  { caller }: { readonly caller: CallerOf<"project"> },
+): z.input<typeof WithoutOpens> => {
   const { opened: _, received: _received, dismissed: _dismissed, ...known } = counts;
-  return ok({ ...notificationFor(caller)(notification), counts: known });
+  return { ...notificationFor(caller)(notification), counts: known };
 };
 
-const changeNotification = defineRoute("changeNotification", "patch /api/v1/notifications/{id}", {
-  summary: "Change when a notification is sent",
-  description:
-    "Before it begins; in waves: before the first one. `null` removes `time_zone`, `past` or `ttl`. What is not given stays. To change its texts, cancel it and send another.",
-  access: project("send"),
-  params: { id: notificationParam },
-  body: ChangeNotification,
-  responses: { 200: { description: "The changed notification", schema: dataOf(WithoutOpens) } },
-  errors: ["notification-gone", "notification-final", "notification-started"],
-  handle: async ({ sendRequest, projects }, { caller, params: { id }, body: { notification: change } }) => {
-    const { projectId } = caller;
-    const request = { projectId, notificationId: id, change, zone: projects.defaultTimeZone(projectId) };
-    return withoutOpens(caller, await sendRequest(ChangeNotificationRequest, request));
-  },
-});
-
-const listDeliveries = defineRoute("listDeliveries", "get /api/v1/notifications/{id}/deliveries", {
-  summary: "List the deliveries of a notification, one per device",
-  description: "Sorted by batch, and by device within a batch.",
-  access: project("read"),
-  params: { id: notificationParam },
-  query: z.strictObject({
-    ...pageQuery,
-    status: DeliveryStatus.optional().meta({ description: "Only deliveries with this status" }),
-  }),
-  responses: { 200: { description: "A page of deliveries", schema: pageOf(Delivery) } },
-  errors: ["notification-gone"],
-  handle: async ({ sendRequest }, { caller: { projectId }, params, query }) => {
-    const one = { projectId, notificationId: params.id };
-    const page = await sendRequest(ListDeliveries, { ...one, status: query.status, page: pageRequest(query) });
-    const deviceIds = page.data.map(({ device_id }) => device_id);
-    const data = await withReported(
-      page.data,
-      ({ device_id }) => device_id,
-      () => sendRequest(OpensOfDevices, { ...one, deviceIds }),
-    );
-    return pageReply({ ...page, data });
-  },
-});
-
 export const notificationRoutes = [
-  sendNotification,
-  listNotifications,
-  getNotification,
-  changeNotification,
-  cancelNotification,
-  listDeliveries,
+  defineRoute("sendNotification", "post /api/v1/notifications", {
+    summary: "Send a notification",
+    description:
+      "With `template` it has the texts and settings of a published template; with `template`, `variables` or `recipients` its texts are Liquid, rendered before it is accepted. With `recipients` it goes to each of up to 2,000 users or devices with values of its own: dispatch renders the texts for each device. All recipients are accepted, or none. A 202 means that the notification is stored on disk; read its progress by its id. Without `ttl` it expires after 28 days. With `dry_run` nothing is sent or stored: the 200 contains the number of devices and the payload of each platform. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
+    access: project("send"),
+    body: SendNotification,
+    bodyMaxValues: sendMaxValues,
+    responses: {
+      200: { description: "The result of `dry_run`", schema: dataOf(DryRun) },
+      202: { description: "The notification is accepted, or scheduled", schema: OneNotification },
+    },
+    errors: ["quota-exceeded"],
+    handle: async (deps, { caller: { projectId }, body: { notification }, idempotent }) => {
+      const { limits } = deps;
+      const sending = async ({ id, at }: Attempt<NotificationId>) => {
+        const rendered = await renderSend(deps, projectId, notification);
+        return { projectId, id, at, ...rendered };
+      };
+      const accept = async (attempt: Attempt<NotificationId>) =>
+        deps.sends.check(acceptNotification({ ...(await sending(attempt)), ...rulesFor(deps, projectId) }));
+      if (isUpload(notification)) {
+        if (notification.dry_run === true)
+          throw new HeraldError(
+            "validation-failed",
+            "notification.dry_run: is not accepted with an upload; send it, and upload the file with `dry_run=true`",
+          );
+        const { uploads: max } = recipientLimits;
+        const { uploads } = await deps.sendRequest(CountUploads, { projectId, limit: max });
+        if (uploads >= max)
+          throw new HeraldError(
+            "quota-exceeded",
+            `notification.recipients: ${max} uploads of the project wait for lines, and no more may; finish or cancel one`,
+            { retryAfterSeconds: uploadRetrySeconds },
+          );
+      }
+      if (notification.dry_run === true)
+        return idempotent({
+          newId: newNotificationId,
+          check: accept,
+          perform: async (attempt) => {
+            const { command } = await accept(attempt);
+            await limits.countDryRun(projectId);
+            return ok(await dryRun(deps, command));
+          },
+        });
+      const reply = (command: SendV1) => accepted(acceptedView(command));
+      return idempotent(
+        sendOperation(deps, projectId, {
+          validate: async (at) => {
+            const send = await accept({ id: newNotificationId(at), at });
+            return {
+              sends: [send],
+              reply: ([id = send.command.notificationId]) => reply({ ...send.command, notificationId: id }),
+            };
+          },
+          rebuildSends: async (attempt) => [await accept(attempt)],
+          idsOf: ({ id }) => [id],
+          // Without the checks: a provider added since the first response must not change it.
+          rebuildResponse: async (attempt) =>
+            isTemplated(notification)
+              ? storedReply(deps, projectId, attempt.id)
+              : reply(sendCommand(await sending(attempt))),
+        }),
+      );
+    },
+  }),
+  defineRoute("listNotifications", "get /api/v1/notifications", {
+    summary: "List notifications",
+    description:
+      "Oldest first, unless `sort` says otherwise. Filters combine: a notification must fit all of them. A new notification appears here as soon as dispatch has stored it, usually some milliseconds after its 202; reading it by its id works at once.",
+    access: project("read"),
+    query: ListNotifications.query,
+    responses: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
+    handle: (deps, { caller, query }) => listedNotifications(deps, caller, query),
+  }),
+  defineRoute("getNotification", "get /api/v1/notifications/{id}", {
+    summary: "Read a notification and its counts",
+    access: project("read"),
+    responses: { 200: { description: "The notification", schema: OneNotification } },
+    errors: ["notification-gone"],
+    handle: async (deps, { caller, params: { id } }) => {
+      const { projectId } = caller;
+      const [notification, opens] = await Promise.all([
+        deps.sendRequest(GetNotification, { projectId, notificationId: id }),
+        deps.sendRequest(CountOpens, { projectId, notificationIds: [id] }),
+      ]);
+      return ok(notificationFor(caller)(withOpens(notification, opens)));
+    },
+  }),
+  forwardRoute("changeNotification", "patch /api/v1/notifications/{id}", {
+    summary: "Change when a notification is sent",
+    description:
+      "Before it begins; in waves: before the first one. `null` removes `time_zone`, `past` or `ttl`. What is not given stays. To change its texts, cancel it and send another.",
+    access: project("send"),
+    body: ChangeNotification,
+    forward: ChangeNotificationRequest,
+    add: ({ caller, body }, { projects }) => ({
+      change: body.notification,
+      zone: projects.defaultTimeZone(caller.projectId),
+    }),
+    schema: WithoutOpens,
+    show: withoutOpens,
+    answer: "The changed notification",
+    errors: ["notification-gone", "notification-final", "notification-started"],
+  }),
+  forwardRoute("cancelNotification", "delete /api/v1/notifications/{id}", {
+    summary: "Cancel the rest of a notification",
+    description:
+      "Herald starts no further push after this response. Up to 50 pushes of each batch in progress may already be on their way to the provider; they count as accepted or failed, all others as cancelled.",
+    access: project("send"),
+    forward: CancelNotification,
+    schema: WithoutOpens,
+    show: withoutOpens,
+    answer: "The notification is cancelled",
+    errors: ["notification-gone", "notification-final"],
+  }),
+  defineRoute("listDeliveries", "get /api/v1/notifications/{id}/deliveries", {
+    summary: "List the deliveries of a notification, one per device",
+    description: "Sorted by batch, and by device within a batch.",
+    access: project("read"),
+    query: ListDeliveries.query,
+    responses: { 200: { description: "A page of deliveries", schema: pageOf(Delivery) } },
+    errors: ["notification-gone"],
+    handle: async ({ sendRequest }, { caller: { projectId }, params, query }) => {
+      const one = { projectId, notificationId: params.id };
+      const page = await sendRequest(ListDeliveries, { ...one, status: query.status, page: pageRequest(query) });
+      const deviceIds = page.data.map(({ device_id }) => device_id);
+      const data = await withReported(
+        page.data,
+        ({ device_id }) => device_id,
+        () => sendRequest(OpensOfDevices, { ...one, deviceIds }),
+      );
+      return pageReply({ ...page, data });
+    },
+  }),
 ];
 
 export const sendNotifications = defineRoute("sendNotifications", "post /api/v1/notifications/batch", {

@@ -10,20 +10,17 @@ import {
   newOperatorToken,
   Operator,
   type ProjectGrant,
-  pageOf,
-  pageQuery,
   RotateOperatorToken,
   SignOutOperator,
   SystemStatus,
   secretHash,
 } from "@herald/contracts";
 import { HeraldError, hasCode } from "@herald/kit";
-import { z } from "zod";
 import { adminOnly, viewer } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
-import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
+import { forwardRoute } from "../http/forward-route.ts";
+import { created, ok } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
-import { operatorParam } from "./path-params.ts";
 
 const OneOperator = dataOf(Operator);
 const WithToken = OneOperator.extend({
@@ -45,7 +42,7 @@ const checkGrants = async (projects: RouteDeps["projects"], grants: readonly Pro
 };
 
 /** The operator with what its groups add. */
-const shown = ({ groupsFile }: Pick<RouteDeps, "groupsFile">, operator: Operator): Operator => {
+const shown = (operator: Operator, _request: unknown, { groupsFile }: Pick<RouteDeps, "groupsFile">): Operator => {
   const { role, projects, groups } = operator;
   const effective = groupsFile.effectiveOf({ role, projects }, groups);
   return {
@@ -54,104 +51,85 @@ const shown = ({ groupsFile }: Pick<RouteDeps, "groupsFile">, operator: Operator
   };
 };
 
-const createOperator = defineRoute("createOperator", "post /admin/v1/operators", {
-  summary: "Create an operator",
-  description:
-    "Only this response contains the operator's token. A `viewer` reads, an `operator` also sends, replays and changes devices and topics, an `admin` may do everything; a `member` has only the roles of `projects`. In a project the higher of both roles counts. A grant `admin` covers the project's settings, tokens, providers, keys, webhooks and audit rows; not its limits, its deletion, or operators.",
-  access: adminOnly,
-  body: CreateOperator,
-  responses: { 201: { description: "The operator and its token", schema: WithToken } },
-  handle: async ({ sendRequest, projects }, { body: { operator }, idempotent }) =>
-    idempotent({
-      newId: newOperatorId,
-      perform: async ({ id }) => {
-        await checkGrants(projects, operator.projects);
-        // An interrupted attempt created the operator with a token that no caller received; this token replaces it.
-        const token = newOperatorToken();
-        const asked = { operatorId: id, projects: [], ...operator, tokenHash: secretHash(token) };
-        return created(await sendRequest(CreateOperatorRequest, asked), { token });
-      },
-    }),
-});
-
-const listOperators = defineRoute("listOperators", "get /admin/v1/operators", {
-  summary: "List operators, oldest first",
-  access: viewer,
-  query: z.strictObject(pageQuery),
-  responses: { 200: { description: "A page of operators, without their tokens", schema: pageOf(Operator) } },
-  handle: async (deps, { query }) => {
-    const { data, ...page } = await deps.sendRequest(ListOperators, { page: pageRequest(query) });
-    return pageReply({ ...page, data: data.map((operator) => shown(deps, operator)) });
-  },
-});
-
-const getOperator = defineRoute("getOperator", "get /admin/v1/operators/{id}", {
-  summary: "Read an operator",
-  access: viewer,
-  params: { id: operatorParam },
-  responses: { 200: { description: "The operator", schema: OneOperator } },
-  handle: async (deps, { params }) => ok(shown(deps, await deps.sendRequest(GetOperator, { operatorId: params.id }))),
-});
-
-const changeOperator = defineRoute("changeOperator", "patch /admin/v1/operators/{id}", {
-  summary: "Change an operator's name, role or grants",
-  description: "All gateways apply changed roles and grants within a second, also to sessions in progress.",
-  access: adminOnly,
-  params: { id: operatorParam },
-  body: ChangeOperator,
-  responses: { 200: { description: "The changed operator", schema: OneOperator } },
-  handle: async (deps, { params, body: { operator } }) => {
-    await checkGrants(deps.projects, operator.projects);
-    return ok(shown(deps, await deps.sendRequest(ChangeOperatorRequest, { operatorId: params.id, ...operator })));
-  },
-});
-
-const rotateOperatorToken = defineRoute("rotateOperatorToken", "post /admin/v1/operators/{id}/token", {
-  summary: "Replace an operator's token",
-  description:
-    "Only this response contains the new token. All gateways refuse the earlier one, and end its sessions, within a second.",
-  access: adminOnly,
-  params: { id: operatorParam },
-  responses: { 201: { description: "The operator and its new token", schema: WithToken } },
-  handle: async ({ sendRequest }, { params, idempotent }) =>
-    idempotent({
-      // An interrupted attempt left a token that no caller received; the repeat's token replaces it.
-      perform: async () => {
-        const token = newOperatorToken();
-        const operator = { operatorId: params.id, tokenHash: secretHash(token) };
-        return created(await sendRequest(RotateOperatorToken, operator), { token });
-      },
-    }),
-});
-
-const signOutOperator = defineRoute("signOutOperator", "post /admin/v1/operators/{id}/sign-out", {
-  summary: "Sign an operator out everywhere",
-  description:
-    "All gateways end the operator's sessions and sign-in codes within a second. The token stays valid; replace it if it leaked.",
-  access: adminOnly,
-  params: { id: operatorParam },
-  responses: { 204: { description: "The sessions have ended" } },
-  handle: async ({ sendRequest }, { params, idempotent }) =>
-    idempotent({ perform: async () => sendRequest(SignOutOperator, { operatorId: params.id }).then(noContent) }),
-});
-
-const deleteOperator = defineRoute("deleteOperator", "delete /admin/v1/operators/{id}", {
-  summary: "Delete an operator",
-  description: "All gateways refuse the operator's token, and end its sessions, within a second.",
-  access: adminOnly,
-  params: { id: operatorParam },
-  responses: { 204: { description: "The operator is deleted" } },
-  handle: async ({ sendRequest }, { params }) => sendRequest(DeleteOperator, { operatorId: params.id }).then(noContent),
-});
-
 export const operatorRoutes = [
-  createOperator,
-  listOperators,
-  getOperator,
-  changeOperator,
-  rotateOperatorToken,
-  signOutOperator,
-  deleteOperator,
+  defineRoute("createOperator", "post /admin/v1/operators", {
+    summary: "Create an operator",
+    description:
+      "Only this response contains the operator's token. A `viewer` reads, an `operator` also sends, replays and changes devices and topics, an `admin` may do everything; a `member` has only the roles of `projects`. In a project the higher of both roles counts. A grant `admin` covers the project's settings, tokens, providers, keys, webhooks and audit rows; not its limits, its deletion, or operators.",
+    access: adminOnly,
+    body: CreateOperator,
+    responses: { 201: { description: "The operator and its token", schema: WithToken } },
+    handle: async ({ sendRequest, projects }, { body: { operator }, idempotent }) =>
+      idempotent({
+        newId: newOperatorId,
+        perform: async ({ id }) => {
+          await checkGrants(projects, operator.projects);
+          // An interrupted attempt created the operator with a token that no caller received; this token replaces it.
+          const token = newOperatorToken();
+          const asked = { operatorId: id, projects: [], ...operator, tokenHash: secretHash(token) };
+          return created(await sendRequest(CreateOperatorRequest, asked), { token });
+        },
+      }),
+  }),
+  forwardRoute("listOperators", "get /admin/v1/operators", {
+    summary: "List operators, oldest first",
+    access: viewer,
+    forward: ListOperators,
+    show: shown,
+    answer: "A page of operators, without their tokens",
+  }),
+  forwardRoute("getOperator", "get /admin/v1/operators/{id}", {
+    summary: "Read an operator",
+    access: viewer,
+    forward: GetOperator,
+    show: shown,
+    answer: "The operator",
+  }),
+  forwardRoute("changeOperator", "patch /admin/v1/operators/{id}", {
+    summary: "Change an operator's name, role or grants",
+    description: "All gateways apply changed roles and grants within a second, also to sessions in progress.",
+    access: adminOnly,
+    body: ChangeOperator,
+    forward: ChangeOperatorRequest,
+    add: async ({ body: { operator } }, { projects }) => {
+      await checkGrants(projects, operator.projects);
+      return operator;
+    },
+    show: shown,
+    answer: "The changed operator",
+  }),
+  defineRoute("rotateOperatorToken", "post /admin/v1/operators/{id}/token", {
+    summary: "Replace an operator's token",
+    description:
+      "Only this response contains the new token. All gateways refuse the earlier one, and end its sessions, within a second.",
+    access: adminOnly,
+    responses: { 201: { description: "The operator and its new token", schema: WithToken } },
+    handle: async ({ sendRequest }, { params, idempotent }) =>
+      idempotent({
+        // An interrupted attempt left a token that no caller received; the repeat's token replaces it.
+        perform: async () => {
+          const token = newOperatorToken();
+          const operator = { operatorId: params.id, tokenHash: secretHash(token) };
+          return created(await sendRequest(RotateOperatorToken, operator), { token });
+        },
+      }),
+  }),
+  forwardRoute("signOutOperator", "post /admin/v1/operators/{id}/sign-out", {
+    summary: "Sign an operator out everywhere",
+    description:
+      "All gateways end the operator's sessions and sign-in codes within a second. The token stays valid; replace it if it leaked.",
+    access: adminOnly,
+    forward: SignOutOperator,
+    status: 204,
+    answer: "The sessions have ended",
+  }),
+  forwardRoute("deleteOperator", "delete /admin/v1/operators/{id}", {
+    summary: "Delete an operator",
+    description: "All gateways refuse the operator's token, and end its sessions, within a second.",
+    access: adminOnly,
+    forward: DeleteOperator,
+    answer: "The operator is deleted",
+  }),
 ];
 
 export const getStatus = defineRoute("getStatus", "get /admin/v1/status", {

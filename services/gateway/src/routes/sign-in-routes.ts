@@ -95,41 +95,6 @@ const toConsole = (error: unknown, { headers }: IncomingMessage, clear?: string)
   return { status: 303 as const, body: undefined, headers: { location, ...(clear && { "set-cookie": clear }) } };
 };
 
-const getSignInWays = defineRoute("getSignInWays", "get /admin/v1/sign-in", {
-  summary: "Read how people can sign in",
-  access: noCredential,
-  responses: { 200: { description: "The ways beside a token", schema: dataOf(SignInWays) } },
-  handle: async ({ identityProvider }) => ok({ oidc: identityProvider !== undefined }),
-});
-
-const beginSignIn = defineRoute("beginSignIn", "get /admin/v1/sign-in/oidc", {
-  summary: "Begin a sign-in by the identity provider",
-  description:
-    "For browsers: leads to the provider, which leads back to the callback. The sign-in must end within 10 minutes in the same browser. After a person who may not use Herald, the provider is asked to let another account be chosen.",
-  access: noCredential,
-  query: SignInQuery,
-  responses: {
-    302: { description: "To the identity provider" },
-    303: {
-      description:
-        "For browsers: to the console, with the slug of the error, and its reason if there is one, after `#sign-in=`: `identity-provider-refused.client`",
-    },
-  },
-  errors: ["route-not-found", "identity-provider-unavailable"],
-  handle: async (deps, { query, message, secure }) => {
-    const provider = providerOf(deps);
-    try {
-      const { address, flow } = await provider.begin(wasRefused(deps, message, secure));
-      const until = deps.now().getTime() + flowMs;
-      const value = JSON.stringify({ ...flow, returnTo: query.return_to ?? home, until } satisfies Flow);
-      const setCookie = flowCookie(deps.signInFlows.seal(Buffer.from(value)), secure, new Date(until));
-      return { status: 302 as const, body: undefined, headers: { location: address, "set-cookie": setCookie } };
-    } catch (error) {
-      return toConsole(error, message);
-    }
-  },
-});
-
 type SignInDeps = RequestDeps &
   Pick<
     RouteDeps,
@@ -176,49 +141,82 @@ const signIn = async (
   }
 };
 
-const finishSignIn = defineRoute("finishSignIn", `get ${callbackPath}`, {
-  summary: "Finish a sign-in by the identity provider",
-  description:
-    "The provider leads the browser here. The person becomes the operator of the issuer and the subject, never of an email; the first sign-in creates it. The session's cookie is that of `POST /admin/v1/sessions`, for as long as `HERALD_GATEWAY_OIDC_SESSION` says.",
-  access: noCredential,
-  query: z.looseObject({
-    code: z.string().optional().meta({ description: "The provider's code; absent when it refused" }),
-    state: z.string().optional().meta({ description: "That of the sign-in which this browser has begun" }),
+export const signInRoutes = [
+  defineRoute("getSignInWays", "get /admin/v1/sign-in", {
+    summary: "Read how people can sign in",
+    access: noCredential,
+    responses: { 200: { description: "The ways beside a token", schema: dataOf(SignInWays) } },
+    handle: async ({ identityProvider }) => ok({ oidc: identityProvider !== undefined }),
   }),
-  responses: {
-    303: {
-      description:
-        "Signed in: to the page that began; otherwise, for browsers, to the console with the slug of the error and its reason",
+  defineRoute("beginSignIn", "get /admin/v1/sign-in/oidc", {
+    summary: "Begin a sign-in by the identity provider",
+    description:
+      "For browsers: leads to the provider, which leads back to the callback. The sign-in must end within 10 minutes in the same browser. After a person who may not use Herald, the provider is asked to let another account be chosen.",
+    access: noCredential,
+    query: SignInQuery,
+    responses: {
+      302: { description: "To the identity provider" },
+      303: {
+        description:
+          "For browsers: to the console, with the slug of the error, and its reason if there is one, after `#sign-in=`: `identity-provider-refused.client`",
+      },
     },
-  },
-  errors: [
-    "route-not-found",
-    "sign-in-expired",
-    "unauthenticated",
-    "identity-token-invalid",
-    "sign-in-not-permitted",
-    "identity-provider-unavailable",
-    "identity-provider-refused",
-  ],
-  handle: async (deps, { query, message, address, secure }) => {
-    providerOf(deps);
-    const clear = flowCookie("", secure, new Date(0));
-    try {
-      const flow = flowOf(deps, message, secure, query.state);
-      // Counted before the provider is asked, whose answer takes a while.
-      const session = await deps.limits.countWhileVerifying(address, () =>
-        signIn(deps, message.url?.split("?", 2)[1] ?? "", flow, address, secure),
-      );
-      const headers = { location: flow.returnTo, "set-cookie": [session, clear] };
-      return { status: 303 as const, body: undefined, headers };
-    } catch (error) {
-      await deps.limits.countFailure(address);
-      if (!hasCode(error, "sign-in-not-permitted")) return toConsole(error, message, clear);
-      const until = deps.now().getTime() + flowMs;
-      const refused = Buffer.from(JSON.stringify({ refused: true, until } satisfies z.infer<typeof Refused>));
-      return toConsole(error, message, flowCookie(deps.signInFlows.seal(refused), secure, new Date(until)));
-    }
-  },
-});
-
-export const signInRoutes = [getSignInWays, beginSignIn, finishSignIn];
+    errors: ["route-not-found", "identity-provider-unavailable"],
+    handle: async (deps, { query, message, secure }) => {
+      const provider = providerOf(deps);
+      try {
+        const { address, flow } = await provider.begin(wasRefused(deps, message, secure));
+        const until = deps.now().getTime() + flowMs;
+        const value = JSON.stringify({ ...flow, returnTo: query.return_to ?? home, until } satisfies Flow);
+        const setCookie = flowCookie(deps.signInFlows.seal(Buffer.from(value)), secure, new Date(until));
+        return { status: 302 as const, body: undefined, headers: { location: address, "set-cookie": setCookie } };
+      } catch (error) {
+        return toConsole(error, message);
+      }
+    },
+  }),
+  defineRoute("finishSignIn", `get ${callbackPath}`, {
+    summary: "Finish a sign-in by the identity provider",
+    description:
+      "The provider leads the browser here. The person becomes the operator of the issuer and the subject, never of an email; the first sign-in creates it. The session's cookie is that of `POST /admin/v1/sessions`, for as long as `HERALD_GATEWAY_OIDC_SESSION` says.",
+    access: noCredential,
+    query: z.looseObject({
+      code: z.string().optional().meta({ description: "The provider's code; absent when it refused" }),
+      state: z.string().optional().meta({ description: "That of the sign-in which this browser has begun" }),
+    }),
+    responses: {
+      303: {
+        description:
+          "Signed in: to the page that began; otherwise, for browsers, to the console with the slug of the error and its reason",
+      },
+    },
+    errors: [
+      "route-not-found",
+      "sign-in-expired",
+      "unauthenticated",
+      "identity-token-invalid",
+      "sign-in-not-permitted",
+      "identity-provider-unavailable",
+      "identity-provider-refused",
+    ],
+    handle: async (deps, { query, message, address, secure }) => {
+      providerOf(deps);
+      const clear = flowCookie("", secure, new Date(0));
+      try {
+        const flow = flowOf(deps, message, secure, query.state);
+        // Counted before the provider is asked, whose answer takes a while.
+        const session = await deps.limits.countWhileVerifying(address, () =>
+          signIn(deps, message.url?.split("?", 2)[1] ?? "", flow, address, secure),
+        );
+        const headers = { location: flow.returnTo, "set-cookie": [session, clear] };
+        return { status: 303 as const, body: undefined, headers };
+      } catch (error) {
+        await deps.limits.countFailure(address);
+        if (!hasCode(error, "sign-in-not-permitted")) return toConsole(error, message, clear);
+        const until = deps.now().getTime() + flowMs;
+        const refused = Buffer.from(JSON.stringify({ refused: true, until } satisfies z.infer<typeof Refused>));
+        return toConsole(error, message, flowCookie(deps.signInFlows.seal(refused), secure, new Date(until)));
+      }
+    },
+  }),
+];

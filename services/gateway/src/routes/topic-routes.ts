@@ -7,150 +7,119 @@ import {
   GetTopic,
   ListTopics,
   newTopicId,
-  pageOf,
   SubscribeDevices,
-  SubscriptionResult,
+  type SubscriptionResult,
   Topic,
   TopicDevices,
-  TopicListQuery,
   UnsubscribeDevices,
 } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
 import type { z } from "zod";
-import { ownDevice, project, projectOrDevice } from "../auth/caller.ts";
-import { created, noContent, ok, pageReply, pageRequest } from "../http/reply.ts";
+import { project, projectOrDevice } from "../auth/caller.ts";
+import { forwardRoute } from "../http/forward-route.ts";
+import { created } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
-import { deviceParam, newTopicParam, topicParam } from "./path-params.ts";
-
-const OneTopic = dataOf(Topic);
-
-const listTopics = defineRoute("listTopics", "get /api/v1/topics", {
-  summary: "List topics",
-  description: "Oldest first, unless `sort` says otherwise; by name with `prefix`.",
-  access: project("read"),
-  query: TopicListQuery,
-  responses: { 200: { description: "A page of topics", schema: pageOf(Topic) } },
-  handle: async ({ sendRequest }, { caller: { projectId }, query }) =>
-    pageReply(await sendRequest(ListTopics, { projectId, prefix: query.prefix, page: pageRequest(query) })),
-});
-
-const createTopic = defineRoute("createTopic", "post /api/v1/topics", {
-  summary: "Create a topic",
-  access: project("devices"),
-  body: CreateTopic,
-  responses: { 201: { description: "The topic", schema: OneTopic } },
-  errors: ["topic-exists"],
-  handle: async ({ sendRequest }, { caller: { projectId }, body, idempotent }) =>
-    idempotent({
-      newId: newTopicId,
-      perform: async ({ id }) => {
-        const { topic } = await sendRequest(CreateTopicRequest, { projectId, topicId: id, ...body.topic });
-        if (topic.id !== id)
-          throw new HeraldError("topic-exists", `topic.name: the project has this topic as ${topic.id}`);
-        return created(topic);
-      },
-    }),
-});
-
-const getTopic = defineRoute("getTopic", "get /api/v1/topics/{id}", {
-  summary: "Read a topic, by id or name",
-  access: project("read"),
-  params: { id: topicParam },
-  responses: { 200: { description: "The topic", schema: OneTopic } },
-  handle: async ({ sendRequest }, { caller: { projectId }, params }) =>
-    ok(await sendRequest(GetTopic, { projectId, topic: params.id })),
-});
-
-const changeTopic = defineRoute("changeTopic", "patch /api/v1/topics/{id}", {
-  summary: "Close or reopen a topic",
-  description: "Only a project token can subscribe devices to a closed topic. Subscriptions stay.",
-  access: project("devices"),
-  params: { id: topicParam },
-  body: ChangeTopic,
-  responses: { 200: { description: "The changed topic", schema: OneTopic } },
-  handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
-    ok(await sendRequest(ChangeTopicRequest, { projectId, topic: params.id, closed: body.topic.closed })),
-});
-
-const deleteTopic = defineRoute("deleteTopic", "delete /api/v1/topics/{id}", {
-  summary: "Delete a topic and its subscriptions",
-  access: project("devices"),
-  params: { id: topicParam },
-  responses: { 204: { description: "The topic is deleted" } },
-  handle: async ({ sendRequest }, { caller: { projectId }, params }) =>
-    sendRequest(DeleteTopic, { projectId, topic: params.id }).then(noContent),
-});
-
-const subscribeDevices = defineRoute("subscribeDevices", "put /api/v1/topics/{id}/devices", {
-  summary: "Subscribe up to 1,000 devices",
-  description: "A topic that does not exist is created.",
-  access: project("devices"),
-  params: { id: newTopicParam },
-  body: TopicDevices,
-  responses: { 200: { description: "The changes", schema: dataOf(SubscriptionResult) } },
-  errors: ["topic-not-found", "topic-exists"],
-  handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
-    ok(await sendRequest(SubscribeDevices, { projectId, topic: params.id, devices: body.devices, create: true })),
-});
-
-const unsubscribeDevices = defineRoute("unsubscribeDevices", "delete /api/v1/topics/{id}/devices", {
-  summary: "Unsubscribe up to 1,000 devices",
-  access: project("devices"),
-  params: { id: topicParam },
-  body: TopicDevices,
-  responses: { 200: { description: "The changes", schema: dataOf(SubscriptionResult) } },
-  handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
-    ok(await sendRequest(UnsubscribeDevices, { projectId, topic: params.id, devices: body.devices, create: false })),
-});
 
 export const topicRoutes = [
-  listTopics,
-  createTopic,
-  getTopic,
-  changeTopic,
-  deleteTopic,
-  subscribeDevices,
-  unsubscribeDevices,
+  forwardRoute("listTopics", "get /api/v1/topics", {
+    summary: "List topics",
+    description: "Oldest first, unless `sort` says otherwise; by name with `prefix`.",
+    access: project("read"),
+    forward: ListTopics,
+    answer: "A page of topics",
+  }),
+  defineRoute("createTopic", "post /api/v1/topics", {
+    summary: "Create a topic",
+    access: project("devices"),
+    body: CreateTopic,
+    responses: { 201: { description: "The topic", schema: dataOf(Topic) } },
+    errors: ["topic-exists"],
+    handle: async ({ sendRequest }, { caller: { projectId }, body, idempotent }) =>
+      idempotent({
+        newId: newTopicId,
+        perform: async ({ id }) => {
+          const { topic } = await sendRequest(CreateTopicRequest, { projectId, topicId: id, ...body.topic });
+          if (topic.id !== id)
+            throw new HeraldError("topic-exists", `topic.name: the project has this topic as ${topic.id}`);
+          return created(topic);
+        },
+      }),
+  }),
+  forwardRoute("getTopic", "get /api/v1/topics/{id}", {
+    summary: "Read a topic, by id or name",
+    access: project("read"),
+    forward: GetTopic,
+    answer: "The topic",
+  }),
+  forwardRoute("changeTopic", "patch /api/v1/topics/{id}", {
+    summary: "Close or reopen a topic",
+    description: "Only a project token can subscribe devices to a closed topic. Subscriptions stay.",
+    access: project("devices"),
+    body: ChangeTopic,
+    forward: ChangeTopicRequest,
+    add: ({ body }) => body.topic,
+    answer: "The changed topic",
+  }),
+  forwardRoute("deleteTopic", "delete /api/v1/topics/{id}", {
+    summary: "Delete a topic and its subscriptions",
+    access: project("devices"),
+    forward: DeleteTopic,
+    answer: "The topic is deleted",
+  }),
+  forwardRoute("subscribeDevices", "put /api/v1/topics/{id}/devices", {
+    summary: "Subscribe up to 1,000 devices",
+    description: "A topic that does not exist is created.",
+    access: project("devices"),
+    creates: "id",
+    body: TopicDevices,
+    forward: SubscribeDevices,
+    add: ({ body }) => ({ ...body, create: true }),
+    answer: "The changes",
+    errors: ["topic-not-found", "topic-exists"],
+  }),
+  forwardRoute("unsubscribeDevices", "delete /api/v1/topics/{id}/devices", {
+    summary: "Unsubscribe up to 1,000 devices",
+    access: project("devices"),
+    body: TopicDevices,
+    forward: UnsubscribeDevices,
+    add: ({ body }) => ({ ...body, create: false }),
+    answer: "The changes",
+  }),
 ];
 
-/** The 204 of a change of one subscription. Throws when the device is unknown or full. */
-const changed = ({ unknown, full }: z.output<typeof SubscriptionResult>) => {
-  if (full.length > 0)
+/** Refuses a change of one subscription whose device is unknown or full. */
+const checkChanged = (result: z.output<typeof SubscriptionResult>): z.output<typeof SubscriptionResult> => {
+  if (result.full.length > 0)
     throw new HeraldError(
       "validation-failed",
       "topic: the device already has 64 topics and values of metadata and identifiers, the maximum",
     );
-  if (unknown.length > 0) throw notFound("device-not-found", "id");
-  return noContent();
+  if (result.unknown.length > 0) throw notFound("device-not-found", "id");
+  return result;
 };
 
-const subscribe = defineRoute("subscribeDevice", "put /api/v1/devices/{id}/topics/{topic}", {
-  tag: "Topics",
-  summary: "Subscribe a device to a topic",
-  description: "With a project token, a topic that does not exist is created; with a device credential it is a 404.",
-  access: projectOrDevice("devices"),
-  params: { id: deviceParam, topic: newTopicParam },
-  responses: { 204: { description: "The device is subscribed" } },
-  errors: ["topic-not-found", "topic-exists", "topic-closed"],
-  handle: async ({ sendRequest }, { caller, params }) => {
-    const devices = [ownDevice(caller, params.id)];
-    const create = caller.kind === "project";
-    const { projectId } = caller;
-    return sendRequest(SubscribeDevices, { projectId, topic: params.topic, devices, create }).then(changed);
-  },
-});
-
-const unsubscribe = defineRoute("unsubscribeDevice", "delete /api/v1/devices/{id}/topics/{topic}", {
-  tag: "Topics",
-  summary: "Unsubscribe a device from a topic",
-  access: projectOrDevice("devices"),
-  params: { id: deviceParam, topic: topicParam },
-  responses: { 204: { description: "The device is not subscribed" } },
-  handle: async ({ sendRequest }, { caller, params }) => {
-    const devices = [ownDevice(caller, params.id)];
-    const { projectId } = caller;
-    return sendRequest(UnsubscribeDevices, { projectId, topic: params.topic, devices, create: false }).then(changed);
-  },
-});
-
-export const subscriptionRoutes = [subscribe, unsubscribe];
+export const subscriptionRoutes = [
+  forwardRoute("subscribeDevice", "put /api/v1/devices/{id}/topics/{topic}", {
+    tag: "Topics",
+    summary: "Subscribe a device to a topic",
+    description: "With a project token, a topic that does not exist is created; with a device credential it is a 404.",
+    access: projectOrDevice("devices"),
+    creates: "topic",
+    forward: SubscribeDevices,
+    add: ({ caller, params }) => ({ devices: [params.id], create: caller.kind === "project" }),
+    show: checkChanged,
+    status: 204,
+    answer: "The device is subscribed",
+    errors: ["topic-not-found", "topic-exists", "topic-closed"],
+  }),
+  forwardRoute("unsubscribeDevice", "delete /api/v1/devices/{id}/topics/{topic}", {
+    tag: "Topics",
+    summary: "Unsubscribe a device from a topic",
+    access: projectOrDevice("devices"),
+    forward: UnsubscribeDevices,
+    add: ({ params }) => ({ devices: [params.id], create: false }),
+    show: checkChanged,
+    status: 204,
+    answer: "The device is not subscribed",
+  }),
+];

@@ -4,6 +4,7 @@ import { ProjectId, TokenId } from "../../ids.ts";
 import { changedFields, named, namedBody } from "../../named.ts";
 import { ProtectedMetadata } from "./identity.ts";
 import { TimeZone } from "./local-time.ts";
+import { pageQuery } from "./pagination.ts";
 import { QuietHours } from "./quiet-hours.ts";
 import { ReceiptShare } from "./receipt-fields.ts";
 
@@ -53,6 +54,12 @@ export const ProjectKey = z
       "Names the project in files and scripts, where ids differ between installations. Unique, and fixed once it is set",
     examples: ["shop"],
   });
+
+/** The query of `GET /admin/v1/projects`. */
+export const ProjectListQuery = z.strictObject({
+  ...pageQuery,
+  key: ProjectKey.optional().meta({ description: "Only the project with this key" }),
+});
 
 export const Project = named("Project", {
   id: ProjectId,

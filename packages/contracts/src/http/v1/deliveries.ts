@@ -3,6 +3,7 @@ import { DeviceId, NotificationId } from "../../ids.ts";
 import { named } from "../../named.ts";
 import { Platform } from "../../platforms.ts";
 import { Notification, NotificationStatus } from "./notifications.ts";
+import { pageQuery } from "./pagination.ts";
 
 const count = z.number().int().min(0);
 
@@ -10,6 +11,12 @@ export const DeliveryStatus = z
   .enum(["pending", "accepted", "failed", "expired", "cancelled", "skipped"])
   .meta({ id: "DeliveryStatus" });
 export type DeliveryStatus = z.infer<typeof DeliveryStatus>;
+
+/** The query of `GET /notifications/{id}/deliveries`. */
+export const DeliveryListQuery = z.strictObject({
+  ...pageQuery,
+  status: DeliveryStatus.optional().meta({ description: "Only deliveries with this status" }),
+});
 
 const outcome = {
   reason: z

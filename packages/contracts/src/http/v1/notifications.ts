@@ -5,6 +5,7 @@ import { PushType } from "../../push-types.ts";
 import { Kind, LabelFilter } from "../../tags.ts";
 import { Wave } from "./local-time.ts";
 import { content } from "./notification-content.ts";
+import { listQuery } from "./pagination.ts";
 import { OpenTotals } from "./stats.ts";
 
 export const NotificationStatus = z
@@ -24,6 +25,7 @@ export const notificationFilterQuery = {
 };
 export const NotificationFilter = z.object(notificationFilterQuery);
 export type NotificationFilter = z.infer<typeof NotificationFilter>;
+export const NotificationListQuery = z.strictObject({ ...listQuery, ...notificationFilterQuery });
 
 const count = z.number().int().min(0);
 

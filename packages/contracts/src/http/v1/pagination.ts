@@ -35,11 +35,15 @@ export const keysetQuery = {
     .meta({ description: "Reads by key instead of by number: empty to begin, then the `next` of the page before" }),
 };
 
+export const KeysetQuery = z.strictObject(keysetQuery);
+
 /** The query parameters of every other list. `items` and `limit` are other names of `per_page`. */
 export const pageQuery = {
   page: PageNumber.optional().meta({ description: "Number of the page. Default: 1" }),
   ...keysetQuery,
 };
+
+export const PageQuery = z.strictObject(pageQuery);
 
 /** Filters rows by the time of their creation. */
 export const timeRangeQuery = {
@@ -56,6 +60,8 @@ export const listQuery = {
     .meta({ description: "`created_at`, the default: oldest first; `-created_at`: newest first" }),
   ...timeRangeQuery,
 };
+
+export const ListQuery = z.strictObject(listQuery);
 
 const perPage = z.number().int().min(1).max(100);
 const byPage = z.object({ by: z.literal("page"), page: z.number().int().min(1), perPage });
@@ -82,8 +88,8 @@ export type ListRequest = z.infer<typeof ListRequest>;
 const deepFrom = 1_000;
 
 /** Whether a numbered page is deep in its list. */
-export const isDeepPage = ({ page }: { readonly page: PageRequest }): boolean =>
-  page.by === "page" && (page.page - 1) * page.perPage >= deepFrom;
+export const isDeepPage = ({ page }: { readonly page: PageRequest | KeysetRequest }): boolean =>
+  "page" in page && (page.page - 1) * page.perPage >= deepFrom;
 
 /** The Pagy gem's fields: `from` and `to` are 1-based positions of the first and last row shown, 0 when there are none. */
 export const Pagination = named("Pagination", {

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { named } from "../../named.ts";
 import { RecipientKind, recipientLimits } from "../../recipients.ts";
 import { afterLine, lineProblem } from "./imports.ts";
-import { pageQuery } from "./pagination.ts";
 
 const count = z.number().int().min(0);
 
@@ -64,5 +63,3 @@ export const RecipientsQuery = z.strictObject({
     .optional()
     .meta({ description: "`true`: reads and counts the lines, and stores and sends nothing" }),
 });
-
-export const RecipientErrorsQuery = z.strictObject(pageQuery);

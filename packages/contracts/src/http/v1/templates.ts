@@ -5,7 +5,6 @@ import { named, namedBody, withProblems } from "../../named.ts";
 import { TemplateName } from "../../template-version.ts";
 import { DeclaredVariables, Variables } from "../../variables.ts";
 import { content, Locale } from "./notification-content.ts";
-import { pageQuery } from "./pagination.ts";
 import { receiptProblems } from "./receipt-fields.ts";
 import { refuseUnsendable, sources } from "./send-notification.ts";
 
@@ -110,8 +109,6 @@ export const PublishedVersion = named("PublishedVersion", {
   published_at: z.iso.datetime(),
 });
 export type PublishedVersion = z.infer<typeof PublishedVersion>;
-
-export const TemplateListQuery = z.strictObject(pageQuery);
 
 /** The query of `GET /templates/{name}`. */
 export const TemplateQuery = z.strictObject({

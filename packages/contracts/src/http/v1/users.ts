@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { named } from "../../named.ts";
-import { UserId } from "../../users.ts";
+import { UserId, UserIdPrefix } from "../../users.ts";
 import { Device } from "./devices.ts";
+import { keysetQuery } from "./pagination.ts";
 
 /** A user's devices. */
 export const User = named("User", {
@@ -25,6 +26,12 @@ export const UserSummary = named("UserSummary", {
     .max(maxCountedDevices)
     .meta({ description: `Their devices, counted up to ${maxCountedDevices}`, examples: [2] }),
   last_seen_at: User.shape.last_seen_at,
+});
+
+/** The query of `GET /users`. */
+export const UserListQuery = z.strictObject({
+  ...keysetQuery,
+  prefix: UserIdPrefix.optional().meta({ description: "Only users whose id begins with this", examples: ["u_84"] }),
 });
 
 /** The answer to `DELETE /users/{user}`. */

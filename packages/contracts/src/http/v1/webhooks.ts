@@ -3,7 +3,7 @@ import { ProjectDeletedV1 } from "../../events.ts";
 import { WebhookId, WebhookMessageId } from "../../ids.ts";
 import { changedFields, named, namedBody } from "../../named.ts";
 import { EventMessage, EventType } from "./events.ts";
-import { Instant } from "./pagination.ts";
+import { Instant, pageQuery } from "./pagination.ts";
 
 /** A project's webhooks are deleted with it, so they never receive `project.deleted`. */
 const WebhookEvents = z
@@ -61,6 +61,12 @@ export type Webhook = z.infer<typeof Webhook>;
 
 export const WebhookMessageStatus = z.enum(["waiting", "delivered", "failed"]).meta({ id: "WebhookMessageStatus" });
 export type WebhookMessageStatus = z.infer<typeof WebhookMessageStatus>;
+
+/** The query of `GET /webhooks/{id}/messages`. */
+export const WebhookMessageListQuery = z.strictObject({
+  ...pageQuery,
+  status: WebhookMessageStatus.optional().meta({ description: "Only messages with this status" }),
+});
 
 const messageFields = {
   id: WebhookMessageId,
