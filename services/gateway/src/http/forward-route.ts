@@ -40,6 +40,7 @@ type Forward<
   Sent,
   Shown extends z.ZodType,
 > = {
+  /** The request, with the query of the route if it is a list. */
   readonly forward: RequestContract<Request, Answer> & { readonly query?: Query };
   /** The description of the response. */
   readonly answer: string;
@@ -55,7 +56,8 @@ type Forward<
 
 /** The fields that a request may have without `add`. */
 const givenFields = ({ caller, params, query }: HandledRequest, { params: declared, query: schema }: Route) => {
-  const page = schema && ("page" in (schema as z.ZodObject).shape ? pageRequest : keysetRequest)(query as object);
+  const shape = (schema as z.ZodObject | undefined)?.shape ?? {};
+  const page = "per_page" in shape && ("page" in shape ? pageRequest : keysetRequest)(query as object);
   const projectId = "projectId" in caller ? caller.projectId : undefined;
   return { projectId, ...(query as object), page, ...fieldsOf(declared, params) };
 };
@@ -77,7 +79,7 @@ export const forwardRoute = <
 >(
   operationId: string,
   place: `${Method} ${Path}`,
-  declaration: Omit<Declaration<Kind, ParamsOf<Path>, Query, Body, never>, "query" | "responses"> & {
+  declaration: Omit<Declaration<Kind, ParamsOf<Path>, Query, Body, never>, "responses"> & {
     /** The id of what is created, by its field: a repeat of a POST has the same. */
     readonly newId?: NewId;
   } & Forward<
@@ -100,7 +102,7 @@ export const forwardRoute = <
     ...declared
   } = declaration as unknown as Omit<Route, "responses"> &
     Forward<z.ZodObject, z.ZodType, z.ZodObject, string, HandledRequest, z.ZodType> & { readonly newId?: NewIds };
-  const { query, answer } = forward;
+  const { query: page, answer } = forward;
   const isEmpty = status === 204 || (answer instanceof z.ZodObject && Object.keys(answer.shape).length === 0);
   const [idField = "", makeId] = Object.entries(newId ?? {})[0] ?? [];
 
@@ -109,9 +111,9 @@ export const forwardRoute = <
     const asked = Object.entries(fields).filter(([name]) => name in forward.request.shape);
     const answered: unknown = await deps.sendRequest(forward, Object.fromEntries(asked));
     const shown = (one: unknown) => (show ? show(one, request, deps) : one);
-    if (query) {
-      const page = answered as { readonly data: unknown[]; readonly next: string | null };
-      return pageReply({ ...page, data: page.data.map(shown) });
+    if (page) {
+      const found = answered as { readonly data: unknown[]; readonly next: string | null };
+      return pageReply({ ...found, data: found.data.map(shown) });
     }
     const data = shown(answered);
     return isEmpty ? noContent() : { status: status ?? 200, body: { data } };
@@ -119,10 +121,10 @@ export const forwardRoute = <
 
   const route: Route = defineRoute(operationId, place, {
     ...declared,
-    query,
+    ...(page && { query: page }),
     responses: isEmpty
       ? { 204: { description } }
-      : { [status ?? 200]: { description, schema: query ? answer : dataOf(schema ?? answer) } },
+      : { [status ?? 200]: { description, schema: page ? answer : dataOf(schema ?? answer) } },
     handle: (deps: RouteDeps, request: HandledRequest) =>
       place.startsWith("post ")
         ? request.idempotent({ ...(makeId && { newId: makeId }), perform: ({ id }) => reply(deps, request, id) })

@@ -1,6 +1,6 @@
-import type { KeysetRequest, ListRequest, PageOf } from "@herald/contracts";
+import type { KeysetRequest, ListRequest, listQuery, PageOf } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { toPageRequest } from "./page-request.ts";
+import type { z } from "zod";
 
 const replyWith =
   <const Status extends number>(status: Status) =>
@@ -33,15 +33,31 @@ export const cookie = ({ name, value, secure, expires, sameSite = "Strict" }: Co
 
 type Search = { readonly path: string; readonly search: URLSearchParams };
 
-/** Parses the paging parameters, order and time range of a list. Throws validation-failed when they contradict each other. */
-export const pageRequest = (query: Parameters<typeof toPageRequest>[0]): ListRequest => {
-  const parsed = toPageRequest(query);
-  if ("problems" in parsed) throw new HeraldError("validation-failed", parsed.problems);
-  return parsed.request;
+type PagingQuery = z.output<z.ZodObject<typeof listQuery>>;
+
+/** Parses the paging parameters, order and time range of a list. Throws validation-failed with all contradictions between them. */
+export const pageRequest = (query: PagingQuery): ListRequest => {
+  const sizes = [query.per_page, query.items, query.limit].filter((size) => size !== undefined);
+  const problems: string[] = [];
+  if (sizes.length > 1) problems.push("per_page: `items` and `limit` are other names of it: send one of the three");
+  if (query.after !== undefined && query.page !== undefined) problems.push("after: cannot be combined with page");
+  const { created_after: createdAfter, created_before: createdBefore } = query;
+  if (
+    createdAfter !== undefined &&
+    createdBefore !== undefined &&
+    Date.parse(createdAfter) >= Date.parse(createdBefore)
+  )
+    problems.push("created_before: must be later than created_after");
+  if (problems.length > 0) throw new HeraldError("validation-failed", problems);
+  const newestFirst = query.sort === "-created_at" || undefined;
+  const common = { perPage: sizes[0] ?? 20, newestFirst, createdAfter, createdBefore };
+  return query.after === undefined
+    ? { by: "page", page: query.page ?? 1, ...common }
+    : { by: "key", after: query.after, ...common };
 };
 
 /** Parses the paging parameters of a list that is read only by key; without `after` it starts at the beginning. */
-export const keysetRequest = (query: Omit<Parameters<typeof toPageRequest>[0], "page">): KeysetRequest => {
+export const keysetRequest = (query: Omit<PagingQuery, "page">): KeysetRequest => {
   const { after = "" } = query;
   const { perPage } = pageRequest({ ...query, after });
   return { after, perPage };

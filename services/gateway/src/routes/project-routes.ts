@@ -21,11 +21,9 @@ import {
   roleIncludes,
   SetProjectKey,
   SetProjectKeyRequest,
-  Stats,
   StatsQuery,
   secretHash,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
 import { z } from "zod";
 import { adminOnly, anyOperator, project, projectAdmin, projectViewer } from "../auth/caller.ts";
 import { forwardRoute } from "../http/forward-route.ts";
@@ -144,18 +142,13 @@ export const projectRoutes = [
   }),
 ];
 
-export const getStats = defineRoute("getStats", "get /api/v1/stats", {
+export const getStats = forwardRoute("getStats", "get /api/v1/stats", {
   summary: "Read numbers of sent, failed and opened notifications over time",
   description:
     "At most 10 s behind. The range is extended to whole intervals of the time zone; a day has 23 or 25 hours when the clocks change.",
   access: project("read"),
   query: StatsQuery,
-  responses: {
-    200: { description: "A series of intervals without gaps, and totals", schema: dataOf(Stats) },
-  },
-  handle: async ({ sendRequest, now }, { caller: { projectId }, query }) => {
-    const parsed = toStatsRequest(query, now());
-    if ("problems" in parsed) throw new HeraldError("validation-failed", parsed.problems);
-    return ok(await sendRequest(GetStats, { projectId, request: parsed.request }));
-  },
+  forward: GetStats,
+  add: ({ query }, { now }) => ({ request: toStatsRequest(query, now()) }),
+  answer: "A series of intervals without gaps, and totals",
 });

@@ -1,10 +1,11 @@
 import { maxStatsIntervals, type StatsQuery, type StatsRequest, statsIntervalMs } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 import { kindTag, labelFilterTag, pushTypeTag } from "@herald/rules";
 
 const dayMs = 86_400_000;
 
-/** Converts the query to a request, or to all its problems. */
-export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRequest } | { problems: string[] } => {
+/** Converts the query to a request. Throws validation-failed with all its problems. */
+export const toStatsRequest = (query: StatsQuery, now: Date): StatsRequest => {
   const {
     interval = "hour",
     time_zone: timeZone = "UTC",
@@ -28,24 +29,22 @@ export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRe
   if (by === "platform" && platform !== undefined) problems.push("by: cannot be platform where platform is given");
   if (by !== undefined && by !== "platform" && chosen.length > 0)
     problems.push(`by: ${by} cannot be combined with ${chosen.join(" or ")}; platform can`);
-  if (problems.length > 0) return { problems };
+  if (problems.length > 0) throw new HeraldError("validation-failed", problems);
   const tags = [
     ...(label === undefined ? [] : [labelFilterTag(label)]),
     ...(kind === undefined ? [] : [kindTag(kind)]),
     ...(pushType === undefined ? [] : [pushTypeTag(pushType)]),
   ];
   return {
-    request: {
-      from: from.toISOString(),
-      to: to.toISOString(),
-      interval,
-      timeZone,
-      notificationId: query.notification,
-      topic,
-      userId: query.user,
-      tag: tags[0],
-      platform,
-      by,
-    },
+    from: from.toISOString(),
+    to: to.toISOString(),
+    interval,
+    timeZone,
+    notificationId: query.notification,
+    topic,
+    userId: query.user,
+    tag: tags[0],
+    platform,
+    by,
   };
 };
