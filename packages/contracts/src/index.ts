@@ -46,9 +46,7 @@ export { DeadLetter, DeadLetterId, DeadLetterListQuery, Durable, Replay, ReplayD
 export { Delivery, DeliveryAttempt, DeliveryStatus, DeliveryTrace, DeviceNotification } from "./http/v1/deliveries.ts";
 export { ChangeDevice, ChangeMetadata, Identification, Ignored, PutFurtherToken, RegisterDevice } from "./http/v1/device-bodies.ts";
 export { InstallationId, PushToken, SubscriptionKeys, tokenProblems } from "./http/v1/device-fields.ts";
-export {
-  BadTokenReason, Device, DeviceFilter, DeviceListQuery, DeviceStatus, DeviceSummary, FurtherToken, InactiveReason,
-} from "./http/v1/devices.ts";
+export { BadTokenReason, Device, DeviceFilter, DeviceStatus, DeviceSummary, FurtherToken, InactiveReason } from "./http/v1/devices.ts";
 export { DryRun, PlannedDelay } from "./http/v1/dry-run.ts";
 export { EventMessage, EventsQuery, EventType } from "./http/v1/events.ts";
 export {
@@ -71,14 +69,13 @@ export { type NewRecipient, NewRecipients, parseRecipient, RecipientsOrUpload } 
 export { Locale, NotificationContent, RecipientList, words } from "./http/v1/notification-content.ts";
 export { notificationLimits } from "./http/v1/notification-limits.ts";
 export {
-  Notification, NotificationCounts, NotificationFilter, NotificationOpens, NotificationStatus, notificationFilterQuery,
+  Notification, NotificationCounts, NotificationFilter, NotificationOpens, NotificationStatus,
 } from "./http/v1/notifications.ts";
 export {
   ChangeOperator, CreateOperator, maxGrants, Operator, OperatorRole, ProjectGrant, ProjectRole, roleIncludes, roleOfScope,
 } from "./http/v1/operators.ts";
 export {
-  Instant, type KeysetPageOf, KeysetRequest, keysetPageOf, keysetQuery, ListRequest, listQuery, type PageOf, PageRequest, Pagination,
-  pageOf, pageQuery,
+  Instant, type KeysetPageOf, KeysetRequest, keysetPageOf, ListRequest, listQuery, type PageOf, PageRequest, Pagination, pageOf,
 } from "./http/v1/pagination.ts";
 export { KindPreference, Preferences, PutDevicePreferences, PutUserPreferences } from "./http/v1/preferences.ts";
 export { Urgency } from "./http/v1/presentation-fields.ts";
@@ -107,9 +104,7 @@ export {
   Author, PreviewTemplate, PublishedVersion, PutTemplate, Template, TemplateContent, TemplatePreview, TemplateQuery,
   TemplateSummary, templateLimits,
 } from "./http/v1/templates.ts";
-export {
-  ChangeTopic, CreateTopic, SubscriptionResult, Topic, TopicDevices, TopicListQuery, TopicName, TopicReference,
-} from "./http/v1/topics.ts";
+export { ChangeTopic, CreateTopic, SubscriptionResult, Topic, TopicDevices, TopicName, TopicReference } from "./http/v1/topics.ts";
 export { maxCountedDevices, User, UserErasure, UserSummary } from "./http/v1/users.ts";
 export {
   ChangeWebhook, CreateWebhook, DisabledReason, Recovered, RecoverWebhook, Webhook, WebhookAttempt, WebhookMessage, WebhookMessageDetail,
@@ -199,7 +194,7 @@ export { kindOfTarget, maxIndexedBytes, parseTarget, type Target } from "./targe
 export { TemplateName, TemplateVersion } from "./template-version.ts";
 export { canonicalZone, isTimeZone } from "./time-zone.ts";
 export { maxTtlSeconds, nowOrNeverMs } from "./ttl.ts";
-export { erasedTarget, erasedUser, targetKey, UserId, UserIdPrefix, UserToken, userKey } from "./users.ts";
+export { erasedTarget, erasedUser, targetKey, UserId, UserToken, userKey } from "./users.ts";
 export { neverPublicName, VapidKeyId, VapidKeyStatus, VapidPublicKey, VapidSubject, vapidKeyId } from "./vapid.ts";
 export {
   DeclaredVariable, DeclaredVariables, isPlainVariables, isVariableName, VariableName, Variables, VariableType, VariableValue,

@@ -13,7 +13,7 @@ import {
   startTelemetry,
 } from "@herald/kit";
 import type { GatewayConfig } from "./config.ts";
-import { createRouteDeps, type GatewayOverrides } from "./create-route-deps.ts";
+import { createRouteDeps, type GatewayOverrides } from "./deps.ts";
 import { registerLoadMetrics, serveGateway } from "./http/http-routes.ts";
 import { readerOf } from "./http/record-change.ts";
 import type { Route } from "./http/route.ts";

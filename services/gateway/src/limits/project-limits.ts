@@ -15,8 +15,6 @@ type Deps = {
   readonly exportStreams: Streams;
 };
 
-export type ReadProjectLimits = ReturnType<typeof createProjectLimits>;
-
 /** Reads a project's limits and their current use. Throws bus-unavailable. */
 export const createProjectLimits =
   ({ limitsOf, limits, countQueued, eventStreams, exportStreams }: Deps) =>

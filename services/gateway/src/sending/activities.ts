@@ -36,8 +36,6 @@ const quotaRetrySeconds = 60;
 /** Writers of one activity that collide: more than the limit of versions lets through. */
 const maxTries = 20;
 
-export type ActivityStore = ReturnType<typeof createActivityStore>;
-
 type Deps = {
   readonly bus: () => Bus;
   readonly limits: Pick<FixedLimits, "activeActivities" | "activityBytes">;

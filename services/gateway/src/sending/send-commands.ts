@@ -36,8 +36,6 @@ export type SendKey = {
   readonly batchOf?: (ids: readonly NotificationId[]) => IdempotencyRecord["batch"];
 };
 
-export type SendCommands = ReturnType<typeof createSendCommands>;
-
 type Unit = { readonly sends: readonly ParsedSend[]; readonly origin: Origin; readonly key?: SendKey };
 
 /** A send with its final id, in the group of the id. */

@@ -17,8 +17,6 @@ const union = (one: Rights, other: Rights): Rights => {
   return { role: higher(one.role, other.role), projects: [...projects.values()] };
 };
 
-export type GroupsFile = ReturnType<typeof createGroupsFile>;
-
 /** The groups of the identity provider and their roles, from a file; without a path there are none. */
 export const createGroupsFile = (path: string | undefined, log: Logger) => {
   let groups: Groups = {};

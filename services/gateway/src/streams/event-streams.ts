@@ -41,8 +41,6 @@ type Deps = {
 /** How long a client waits before it reconnects. */
 const retryMs = 1_000;
 
-export type EventStreams = ReturnType<typeof createEventStreams>;
-
 /** Streams a project's events as server-sent events. Reads from the bus only as fast as the client reads, and buffers nothing. */
 export const createEventStreams = ({ bus, positionsOf, now, log, limits, heartbeatMs, drainTimeoutMs }: Deps) => {
   const streams = createResponseStreams({ limits, what: "streams", whenStopped: "reconnect" });

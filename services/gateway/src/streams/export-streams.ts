@@ -50,8 +50,6 @@ function* chunksOf(page: ExportPage, { line }: RowFormat, head: string): Generat
   if (text !== "") yield text;
 }
 
-export type ExportStreams = ReturnType<typeof createExportStreams>;
-
 /** Streams rows page by page, as fast as the client reads. Holds the page being written and the next one. */
 export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps) => {
   const streams = createResponseStreams({ limits, what: "exports", whenStopped: "resume at another" });

@@ -32,8 +32,6 @@ type Deps = {
 /** The maximum of one request: each replay takes some milliseconds, and an HTTP client waits for all. */
 const maxReplays = 100;
 
-export type DeadLetters = ReturnType<typeof createDeadLetters>;
-
 /**
  * Lists and replays dead letters. Every function throws bus-unavailable. A list of replays has one result per dead letter; `next` is
  * `after` of the next request, null at the end.

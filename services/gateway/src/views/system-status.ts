@@ -67,8 +67,6 @@ type Deps = Pick<StatusReportOptions, "failing" | "keys" | "proxy"> & {
   readonly now: () => Date;
 };
 
-export type StatusDirectory = ReturnType<typeof createStatusDirectory>;
-
 export const createStatusDirectory = ({ failing, keys, proxy, broker, now }: Deps) => {
   const reports = new Map<string, ReceivedReport>();
   let complete = false;
