@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
-import { newDeviceId, type RecipientError, type Recipients } from "@herald/contracts";
+import { type LineError, newDeviceId, type Recipients } from "@herald/contracts";
 import { eventually, expectStatus } from "@herald/testing";
 import { expect } from "vitest";
 import { percentile } from "../../bench/src/table.ts";
@@ -95,7 +95,7 @@ test("each wrong line is refused with its number and field", async ({ task }) =>
   const answer = await upload(project, id, new Uint8Array(gzipSync(file)));
   expect(answer.status).toBe(200);
   const { body } = await project.call(`GET /notifications/${id}/recipients/errors?per_page=100`);
-  const found = new Map((body.data as RecipientError[]).map(({ line, field }) => [line, field.split(".")[0]]));
+  const found = new Map((body.data as LineError[]).map(({ line, field }) => [line, field.split(".")[0]]));
   const wrong = lines.flatMap(([line, field], at) =>
     line === "" || found.get(at + 1) === field ? [] : [`${line.slice(0, 60)}: ${found.get(at + 1)}`],
   );
@@ -463,7 +463,7 @@ test("progress and errors of the longest list cost what they show", async ({ tas
   expect(await read(project, id)).toMatchObject({ lines_stored: lines, processed: 1_990_000, unmatched: 1_990_000 });
   const middle = await ask("/errors?page=10001&per_page=100");
   expect(middle.body.pagination).toMatchObject({ count: lines, from: 1_000_001, to: 1_000_100 });
-  expect(middle.body.data.map(({ line }: RecipientError) => line)).toEqual(
+  expect(middle.body.data.map(({ line }: LineError) => line)).toEqual(
     Array.from({ length: 100 }, (_, n) => 1_000_001 + n),
   );
 });

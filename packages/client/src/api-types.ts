@@ -156,10 +156,10 @@ export type RenamedField = {
   lines: number;
 };
 
-export type ImportError = {
+export type LineError = {
   /** Counted from 1. In CSV a line is a row, and the header is row 1 */
   line: number;
-  /** Of the device; empty: the whole line */
+  /** Of the line's device or recipient; empty: the whole line */
   field: string;
   reason: string;
   code: string;
@@ -183,19 +183,10 @@ export type Recipients = {
   /** Herald has all lines. False at the end: 24 hours passed without a line, or the notification was cancelled or expired */
   complete: boolean;
   /** Of `dry_run=true` alone: its first errors, by line */
-  errors?: RecipientError[];
+  errors?: LineError[];
 };
 
 export type RecipientKind = Open<"user" | "device" | "token">;
-
-export type RecipientError = {
-  /** Counted from 1. In CSV a line is a row, and the header is row 1 */
-  line: number;
-  /** Of the recipient; empty: the whole line */
-  field: string;
-  reason: string;
-  code: string;
-};
 
 export type ExportedDevice = Device & {
   /** Only with `include=keys` */

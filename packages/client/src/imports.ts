@@ -1,4 +1,4 @@
-import type { Import, ImportError, NewImport } from "./api-types.ts";
+import type { Import, LineError, NewImport } from "./api-types.ts";
 import { type CallOptions, type FileBody, type Http, type PostOptions, path } from "./http.ts";
 import { type ListOptions, list } from "./list.ts";
 import { resumeUpload, type UploadOptions } from "./uploads.ts";
@@ -21,6 +21,6 @@ export const createImports = (http: Http) => {
         isWhole: ({ status }) => status === "processing" || status === "completed",
       }),
     /** The refused lines, each with the reason. */
-    errors: (id: string, options?: ListOptions) => list<ImportError>(http, path`/imports/${id}/errors`, options),
+    errors: (id: string, options?: ListOptions) => list<LineError>(http, path`/imports/${id}/errors`, options),
   };
 };

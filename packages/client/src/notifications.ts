@@ -3,12 +3,12 @@ import type {
   DeliveryStatus,
   DeliveryTrace,
   DryRun,
+  LineError,
   NewNotification,
   Notification,
   NotificationChange,
   NotificationStatus,
   PushType,
-  RecipientError,
   Recipients,
   SentNotification,
 } from "./api-types.ts";
@@ -84,7 +84,7 @@ export const createNotifications = (http: Http) => {
 
     /** The recipients that were refused or have no device, by line. */
     recipientErrors: (id: string, options?: ListOptions) =>
-      list<RecipientError>(http, path`/notifications/${id}/recipients/errors`, options),
+      list<LineError>(http, path`/notifications/${id}/recipients/errors`, options),
 
     /**
      * Uploads the recipients of a notification that was sent with `recipients: { upload }`, and resumes a broken upload. `open` must return

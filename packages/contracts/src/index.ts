@@ -57,10 +57,11 @@ export {
   CreateIdentityKey, defaultProtectedMetadata, IdentityAlgorithm, IdentityKey, identityKeyLimits, ProtectedMetadata,
 } from "./http/v1/identity.ts";
 export {
-  CreateImport, Import, ImportContentQuery, ImportError, ImportFormat, importLimits, RenamedField, UnusedField, unsupportedPlatform,
+  CreateImport, Import, ImportContentQuery, ImportFormat, importLimits, RenamedField, UnusedField, unsupportedPlatform,
 } from "./http/v1/imports.ts";
 export { CapWindow, DeclaredKind, FrequencyCap, kindLimits, PutKind } from "./http/v1/kinds.ts";
 export { ChangeLimits, LimitName, OwnLimits, ProjectLimit } from "./http/v1/limits.ts";
+export { LineError, lineLimits } from "./http/v1/lines.ts";
 export {
   ChangeNotification, hasOffset, knownZone, LocalTime, ofDevice, Past, PlannedWave, type TimeOfSend, TimeZone, Ttl, timeProblems, Wave,
   WaveStatus,
@@ -85,10 +86,10 @@ export {
   ApnsSettings, ChangeVapidKey, CreateVapidKey, FcmSettings, ProviderProblem, ProviderView, providerSettings, RetiredVapidKey, VapidKey,
   VapidKeyPair, WebPushKey, WebPushSettings,
 } from "./http/v1/providers.ts";
-export { DeviceProblem, PutDevice, PutDeviceResult, PutDevices, putDevicesLimits } from "./http/v1/put-devices.ts";
+export { EntryProblem, PutDevice, PutDeviceResult, PutDevices, putDevicesLimits } from "./http/v1/put-devices.ts";
 export { OwnQuietHours, QuietHours } from "./http/v1/quiet-hours.ts";
 export { ButtonId, ButtonTitles, ReceiptShare } from "./http/v1/receipt-fields.ts";
-export { RecipientError, Recipients, RecipientsQuery } from "./http/v1/recipients.ts";
+export { Recipients, RecipientsQuery } from "./http/v1/recipients.ts";
 export { OpenNotification, ReportNotification } from "./http/v1/reports.ts";
 export {
   batchSendLimits, hasLiquid, isTemplated, NewNotification, RenderedContent, SendNotification, SendNotifications, SendPushTypeField,

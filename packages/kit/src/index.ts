@@ -14,7 +14,6 @@ export {
 } from "./config/shared-blocks.ts";
 export * as variables from "./config/variables.ts";
 export { variableInfo } from "./config/variables.ts";
-export { csvDelimiter, csvRow } from "./csv-row.ts";
 export { describeIssues, knownFields } from "./describe-issues.ts";
 export type { Envelope, MasterKeys } from "./envelope/envelope.ts";
 export {
@@ -39,6 +38,16 @@ export { createReadBody, defaultBodyLimitBytes, parseJson } from "./http/json-bo
 export { type HttpRoute, type RouteMatch, serveRoutes } from "./http/serve-routes.ts";
 export { allowLongUpload, type HttpServer, startHttp } from "./http/start-http.ts";
 export { createLifecycle } from "./lifecycle.ts";
+export {
+  createLineReader,
+  csvColumns,
+  type FileLine,
+  lineErrors,
+  lineJson,
+  positionMismatch,
+  type RefusedLine,
+  refuseLine,
+} from "./lines/line-reader.ts";
 export { createLogger, type Logger } from "./logger.ts";
 export { createOutboundProxy, type Dial, type OutboundProxy, proxyAddressOf } from "./outbound/proxy.ts";
 export { createProxyAgent } from "./outbound/proxy-agent.ts";

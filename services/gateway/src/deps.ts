@@ -34,8 +34,6 @@ import { createAuditPublisher } from "./http/audit.ts";
 import { createIdempotency } from "./idempotency/idempotency.ts";
 import { createKeyRecords } from "./idempotency/key-records.ts";
 import { createKeyShare } from "./idempotency/key-share.ts";
-import { createHashMemory } from "./imports/hash-set.ts";
-import { createPrepareChunk } from "./imports/prepare-chunk.ts";
 import { createProjectLimits, createSlots } from "./limits/project-limits.ts";
 import { createCountQueued, createQueueQuota } from "./limits/queue-quota.ts";
 import { createLimitsOfProject } from "./limits-of-project.ts";
@@ -48,6 +46,8 @@ import { createIdentityProvider } from "./sign-in/identity-provider.ts";
 import { createEventPositions } from "./streams/event-positions.ts";
 import { createEventStreams } from "./streams/event-streams.ts";
 import { createExportStreams } from "./streams/export-streams.ts";
+import { createHashMemory } from "./uploads/hash-set.ts";
+import { createPrepareChunk } from "./uploads/import-lines.ts";
 import { createDeadLetters } from "./views/dead-letters.ts";
 import { createStatusDirectory } from "./views/system-status.ts";
 

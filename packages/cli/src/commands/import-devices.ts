@@ -1,5 +1,3 @@
-import { openAsBlob } from "node:fs";
-import { access, constants } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Herald, Import } from "@herald/client";
 import { knownValues } from "@herald/client/known-values";
@@ -8,18 +6,10 @@ import type { Context } from "../context.ts";
 import { type Add, option } from "../define.ts";
 import { UsageError } from "../failures.ts";
 import { formatNumber } from "../terminal/text.ts";
+import { contentTypeOf, lineErrorWords, openFile, shownErrors } from "./upload-file.ts";
 
-/** The maximum number of printed errors; the API lists all stored errors. */
-const shownErrors = 20;
 const pollMs = 500;
 const barWidth = 24;
-
-/** Derived from the file's name, with or without `.gz`. */
-export const contentTypeOf = (file: string): string => {
-  const name = file.replace(/\.gz$/i, "");
-  if (/\.csv$/i.test(name)) return "text/csv";
-  return /\.(txt|xml)$/i.test(name) ? "text/plain" : "application/x-ndjson";
-};
 
 const progressOf = ({ status, lines_stored, lines_processed }: Import): string => {
   if (status === "uploading")
@@ -81,16 +71,6 @@ const watch = async (
   }
 };
 
-export const openFile = async (file: string): Promise<Blob> => {
-  try {
-    // The error of openAsBlob does not say why.
-    await access(file, constants.R_OK);
-    return await openAsBlob(file);
-  } catch (error) {
-    throw new UsageError(`Cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`);
-  }
-};
-
 /** The id of the import to upload to: resumed or new. */
 const start = async (herald: Herald, { format, dryRun, resume }: Options): Promise<string> => {
   if (resume !== undefined) return resume;
@@ -138,13 +118,9 @@ export const addImport = (group: Command, add: Add) => {
       const page = finished.refused > 0 && (await herald.imports.errors(id, { perPage: shownErrors }).page());
       const errors = page ? page.data : [];
       await context.result({ ...finished, errors }, () =>
-        [
-          ...words(finished),
-          ...(errors.length > 0 ? ["Why lines were refused:"] : []),
-          ...errors.map(
-            ({ line, field, reason }) => `  line ${formatNumber(line)}: ${field === "" ? "" : `${field}: `}${reason}`,
-          ),
-        ].join("\n"),
+        [...words(finished), ...(errors.length > 0 ? ["Why lines were refused:"] : []), ...lineErrorWords(errors)].join(
+          "\n",
+        ),
       );
       return finished.refused > 0 ? 1 : 0;
     },

@@ -1,13 +1,10 @@
-import { type Herald, HeraldError, type NewNotification, type RecipientError, type Recipients } from "@herald/client";
+import { type Herald, HeraldError, type LineError, type NewNotification, type Recipients } from "@herald/client";
 import type { Context } from "../context.ts";
 import { formatNumber } from "../terminal/text.ts";
-import { contentTypeOf, openFile } from "./import-devices.ts";
-
-/** The maximum number of printed errors; the API lists all stored errors. */
-const shownErrors = 20;
+import { contentTypeOf, lineErrorWords, openFile, shownErrors } from "./upload-file.ts";
 
 /** What Herald has of the recipients of a notification, and the first errors of their lines. */
-export type Uploaded = Recipients & { readonly errors: readonly RecipientError[] };
+export type Uploaded = Recipients & { readonly errors: readonly LineError[] };
 
 type Parts = Pick<Context, "terminal" | "signal">;
 type Calls = Pick<Herald, "notifications">;
@@ -65,21 +62,18 @@ export const rehearseRecipients = async (
 
 const counted = (count: number, what: string): string => `${formatNumber(count)} ${what}${count === 1 ? "" : "s"}`;
 
-const errorWords = (errors: readonly RecipientError[]): string[] =>
-  errors.map(({ line, field, reason }) => `  line ${formatNumber(line)}: ${field === "" ? "" : `${field}: `}${reason}`);
-
 export const uploadWords = ({ recipients, processed, refused, duplicates, unmatched, errors }: Uploaded): string =>
   [
     `${counted(recipients, "recipient")}, ${counted(refused, "line")} refused, ${counted(duplicates, "duplicate")}, ${formatNumber(unmatched)} without a device.`,
     ...(processed < recipients
       ? [`The devices of ${counted(recipients - processed, "recipient")} are not looked up yet.`]
       : []),
-    ...errorWords(errors),
+    ...lineErrorWords(errors),
   ].join("\n");
 
 export const rehearsalWords = ({ recipients, refused, duplicates, errors }: Uploaded): string =>
   [
     `${counted(recipients, "recipient")}, ${counted(refused, "line")} refused, ${counted(duplicates, "duplicate")}.`,
-    ...errorWords(errors),
+    ...lineErrorWords(errors),
     "Nothing was sent. Their devices are looked up when it is sent.",
   ].join("\n");

@@ -7,11 +7,11 @@ import { exitCodes, UsageError } from "../failures.ts";
 import { readText } from "../read-text.ts";
 import { fields, titled } from "../terminal/table.ts";
 import { formatNumber, toJson } from "../terminal/text.ts";
-import { openFile } from "./import-devices.ts";
 import { inWords, reasons } from "./notifications.ts";
 import { parseShare } from "./projects.ts";
 import { readUploaded, rehearsalWords, rehearseRecipients, uploadRecipients, uploadWords } from "./send-recipients.ts";
 import { type SendTime, sendTimeOptions } from "./send-time.ts";
+import { openFile } from "./upload-file.ts";
 
 type Options = SendTime & {
   readonly to?: string[];

@@ -5,7 +5,7 @@ import { defineList, defineRequest } from "../envelope.ts";
 import { ChangeDevice } from "../http/v1/device-bodies.ts";
 import { InstallationId, PushToken } from "../http/v1/device-fields.ts";
 import { Device, DeviceListQuery, DeviceSummary } from "../http/v1/devices.ts";
-import { DeviceProblem } from "../http/v1/put-devices.ts";
+import { EntryProblem } from "../http/v1/put-devices.ts";
 import { TopicName } from "../http/v1/topics.ts";
 import { DeviceId, ProjectId } from "../ids.ts";
 import { ApnsEnvironment, AppId, FcmTokenKind, Platform, Provider, WebPushKeys } from "../platforms.ts";
@@ -73,7 +73,7 @@ export const PutDevicesRequest = defineRequest(
     results: z.array(
       z.union([
         z.object({ result: z.enum(["created", "updated", "unchanged"]), id: DeviceId }),
-        z.object({ result: z.literal("refused"), problems: z.array(DeviceProblem).min(1) }),
+        z.object({ result: z.literal("refused"), problems: z.array(EntryProblem).min(1) }),
       ]),
     ),
   }),

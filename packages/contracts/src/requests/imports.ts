@@ -2,7 +2,8 @@ import { z } from "zod";
 import { defineList, defineRequest } from "../envelope.ts";
 import { DeliveryStatus } from "../http/v1/deliveries.ts";
 import { deviceFilterQuery } from "../http/v1/devices.ts";
-import { Import, ImportError, ImportFormat } from "../http/v1/imports.ts";
+import { Import, ImportFormat } from "../http/v1/imports.ts";
+import { LineError } from "../http/v1/lines.ts";
 import { notificationFilterQuery } from "../http/v1/notifications.ts";
 import { timeRange } from "../http/v1/pagination.ts";
 import { ImportId, NotificationId, ProjectId } from "../ids.ts";
@@ -17,7 +18,7 @@ export const CreateImportRequest = defineRequest(
 );
 export const GetImport = defineRequest("registry.imports.get", one, Import);
 export const ListImports = defineList("registry.imports.list", { projectId: ProjectId }, Import);
-export const ListImportErrors = defineList("registry.imports.errors", one, ImportError);
+export const ListImportErrors = defineList("registry.imports.errors", one, LineError);
 
 /** The maximum number of rows in one answer. A service sends fewer if they are large. */
 export const maxExportRows = 1_000;

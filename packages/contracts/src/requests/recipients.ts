@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { defineList, defineRequest } from "../envelope.ts";
+import { LineError } from "../http/v1/lines.ts";
 import { PageQuery } from "../http/v1/pagination.ts";
-import { RecipientError, Recipients } from "../http/v1/recipients.ts";
+import { Recipients } from "../http/v1/recipients.ts";
 import { NotificationId, ProjectId } from "../ids.ts";
 import { PersonalTexts, RecipientKeys, RecipientKind, RecipientLines } from "../recipients.ts";
 
@@ -42,7 +43,7 @@ export const GetRecipients = defineRequest(
 export const ListRecipientErrors = defineList(
   "dispatch.recipients.errors",
   notification,
-  RecipientError,
+  LineError,
   PageQuery,
   () => true,
 );
@@ -58,7 +59,7 @@ export const AppendRecipients = defineRequest(
     keys: RecipientKeys,
     /** How many recipients they are. */
     recipients: z.number().int().min(0),
-    errors: z.array(RecipientError),
+    errors: z.array(LineError),
     refused: z.number().int().min(0),
     duplicates: z.number().int().min(0),
     /** It ends the file. */

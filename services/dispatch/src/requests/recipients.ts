@@ -4,6 +4,7 @@ import {
   CountUploads,
   GetRecipients,
   ListRecipientErrors,
+  lineLimits,
   type NotificationId,
   type ProjectId,
   ReadRecipients,
@@ -12,7 +13,7 @@ import {
   recipientLimits,
   targetOfRecipient,
 } from "@herald/contracts";
-import { HeraldError, notFound } from "@herald/kit";
+import { HeraldError, notFound, positionMismatch } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
 import { errorsOfSmall } from "../stores/recipient-store.ts";
@@ -91,7 +92,7 @@ export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] 
           ...counted,
           refused: last?.refused ?? 0,
           duplicates: last?.duplicates ?? 0,
-          errors_left_out: Math.max(0, (last?.errorsBefore ?? 0) - recipientLimits.errors),
+          errors_left_out: Math.max(0, (last?.errorsBefore ?? 0) - lineLimits.errors),
           complete: last?.last === true && last.closed !== true,
         },
         ...(personal && { texts: { values: personal.values, declared: personal.declared } }),
@@ -117,21 +118,15 @@ export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] 
       const before = await recipients.latest(projectId, notificationId);
       if (before?.last) throw new HeraldError("recipients-complete", "id: the notification has its whole file");
       const stored = before?.lastLine ?? 0;
-      if (firstLine !== stored + 1) throw mismatch(stored);
+      if (firstLine !== stored + 1) throw positionMismatch(stored);
       const waiting = (before === undefined ? 0 : before.page + 1) - (document.pagesExpanded ?? 0);
       if (waiting >= recipientLimits.waitingChunks)
         throw new HeraldError("queue-full", "as many recipients wait as one notification may have waiting");
       const [sole, more] = chunk.last && before === undefined ? readRecipientLines(chunk.lines) : [];
       // Before the chunk: after a crash between the two, no repeat of the upload would add its person.
       if (sole && !more) await notifications.addPerson(projectId, notificationId, targetOfRecipient(kind, sole));
-      if (!(await recipients.append(chunk, before, now()))) throw mismatch(chunk.lastLine);
+      if (!(await recipients.append(chunk, before, now()))) throw positionMismatch(chunk.lastLine);
       return {};
     }),
   ];
 };
-
-const mismatch = (stored: number): HeraldError =>
-  new HeraldError(
-    "import-position-mismatch",
-    `after_line: must be ${stored}, the number of lines that Herald has stored; send the whole file, it skips those lines`,
-  );

@@ -1,13 +1,13 @@
 import {
   type AppendRecipients,
+  type LineError,
+  lineLimits,
   type NotificationId,
   type PageOf,
   type PageRequest,
   type ProjectId,
-  type RecipientError,
   type RecipientLine,
   readRecipientLines,
-  recipientLimits,
   type SendV1,
 } from "@herald/contracts";
 import {
@@ -52,7 +52,7 @@ type RecipientsDocument = {
   /** Absent until the chunk is expanded, as `unmatched` is. Chunks are expanded in order. */
   unmatchedBefore?: number;
   /** Errors of this chunk's lines that are kept. */
-  errors: RecipientError[];
+  errors: LineError[];
   /** Lines without an active device. */
   unmatched?: number[];
   /** It has errors or lines without a device. */
@@ -86,7 +86,7 @@ const idOf = (notificationId: NotificationId, page: number): string =>
 /** A chunk has up to 2,000 errors. */
 const faultyAtATime = 3;
 
-const unmatchedError = (line: number): RecipientError => ({
+const unmatchedError = (line: number): LineError => ({
   line,
   field: "target",
   reason: "has no active device",
@@ -95,9 +95,9 @@ const unmatchedError = (line: number): RecipientError => ({
 
 const lineDigits = 9;
 /** In the order of lines. */
-const keyOf = ({ line, field }: RecipientError): string => `${String(line).padStart(lineDigits, "0")}/${field}`;
+const keyOf = ({ line, field }: LineError): string => `${String(line).padStart(lineDigits, "0")}/${field}`;
 
-type Faults = { readonly errors?: readonly RecipientError[]; readonly unmatched?: readonly number[] };
+type Faults = { readonly errors?: readonly LineError[]; readonly unmatched?: readonly number[] };
 /** Errors of lines and lines without a device. */
 const faultsOf = ({ errors = [], unmatched = [] }: Faults) =>
   [...errors, ...unmatched.map(unmatchedError)]
@@ -105,12 +105,33 @@ const faultsOf = ({ errors = [], unmatched = [] }: Faults) =>
     .sort((one, other) => (one.key < other.key ? -1 : 1));
 
 /** The list of errors of a small send, which has no chunks. */
-export const errorsOfSmall = (unmatched: readonly number[], request: PageRequest): PageOf<RecipientError> =>
+export const errorsOfSmall = (unmatched: readonly number[], request: PageRequest): PageOf<LineError> =>
   mapPage(pageOfRows(faultsOf({ unmatched }), { request, key: ({ key }) => key }), ({ error }) => error);
 
 /** How many rows of the list of errors a chunk and those before it have. `unmatched`: those of all chunks. */
 const faultsUpTo = ({ errorsBefore, unmatchedBefore }: Sums, unmatched: number): number =>
-  Math.min(errorsBefore, recipientLimits.errors) + (unmatchedBefore ?? unmatched);
+  Math.min(errorsBefore, lineLimits.errors) + (unmatchedBefore ?? unmatched);
+
+type NewChunk = Omit<AppendRecipients, "kind" | "firstLine">;
+/** What a chunk without recipients has. */
+const nothing = { lines: "[]", keys: "[]", recipients: 0, refused: 0, duplicates: 0, errors: [], last: false };
+
+/** The document of the chunk that follows `before`. Errors beyond the limit of a list are counted and left out. */
+const chunkAfter = (before: Latest | undefined, chunk: NewChunk, at: Date): RecipientsDocument => {
+  const { projectId, notificationId, lastLine, lines, keys, errors, last } = chunk;
+  const { page = -1, recipients = 0, refused = 0, duplicates = 0, errorsBefore = 0 } = before ?? {};
+  const kept = errors.slice(0, Math.max(0, lineLimits.errors - errorsBefore));
+  return {
+    ...{ _id: idOf(notificationId, page + 1), projectId, notificationId, lastLine, content: lines, keys },
+    recipients: recipients + chunk.recipients,
+    refused: refused + chunk.refused,
+    duplicates: duplicates + chunk.duplicates,
+    ...{ errors: kept, errorsBefore: errorsBefore + errors.length },
+    ...(kept.length > 0 && { faulty: true as const }),
+    ...(last && { last: true as const }),
+    at,
+  };
+};
 
 /** A chunk has at most 384 KiB. */
 const erasedAtATime = 20;
@@ -146,25 +167,19 @@ export const createRecipientStore = (db: Db) => {
     /** Stores the recipients of a send, if it has any. A repeat changes nothing. */
     insert: async ({ projectId, notificationId, recipients = [] }: SendV1, at: Date): Promise<void> => {
       if (recipients.length === 0) return;
-      let count = 0;
-      const documents = recipients.map((lines, page): RecipientsDocument => {
-        const isLast = page === recipients.length - 1;
-        count += lines.length;
-        return {
-          _id: idOf(notificationId, page),
-          projectId,
-          notificationId,
-          lastLine: lines.at(-1)?.n ?? 0,
-          content: JSON.stringify(lines),
+      let before: Latest | undefined;
+      const documents = recipients.map((lines, page) => {
+        const last = page === recipients.length - 1;
+        const content = {
+          lines: JSON.stringify(lines),
           keys: keysOf(lines),
-          recipients: count,
-          refused: 0,
-          duplicates: 0,
-          errors: [],
-          errorsBefore: 0,
-          ...(isLast && { last: true as const }),
-          at,
+          lastLine: lines.at(-1)?.n ?? 0,
+          recipients: lines.length,
+          last,
         };
+        const document = chunkAfter(before, { ...nothing, ...content, projectId, notificationId }, at);
+        before = { ...document, page };
+        return document;
       });
       await insertMissing(chunks, documents);
     },
@@ -172,56 +187,15 @@ export const createRecipientStore = (db: Db) => {
     latest,
 
     /** Stores the chunk after `before`. False when another one is stored in its place. */
-    append: async (
-      {
-        projectId,
-        notificationId,
-        lastLine,
-        lines,
-        keys,
-        recipients,
-        errors,
-        refused,
-        duplicates,
-        last,
-      }: AppendRecipients,
-      before: Latest | undefined,
-      at: Date,
-    ): Promise<boolean> => {
-      const page = before === undefined ? 0 : before.page + 1;
-      const errorsBefore = (before?.errorsBefore ?? 0) + errors.length;
-      const kept = errors.slice(0, Math.max(0, recipientLimits.errors - (before?.errorsBefore ?? 0)));
-      return insertMissing(chunks, [
-        {
-          _id: idOf(notificationId, page),
-          projectId,
-          notificationId,
-          lastLine,
-          content: lines,
-          keys,
-          recipients: (before?.recipients ?? 0) + recipients,
-          refused: (before?.refused ?? 0) + refused,
-          duplicates: (before?.duplicates ?? 0) + duplicates,
-          errors: kept,
-          errorsBefore,
-          ...(kept.length > 0 && { faulty: true as const }),
-          ...(last && { last: true as const }),
-          at,
-        },
-      ]);
-    },
+    append: (chunk: AppendRecipients, before: Latest | undefined, at: Date): Promise<boolean> =>
+      insertMissing(chunks, [chunkAfter(before, chunk, at)]),
 
     /** Ends the list before all its lines are stored: no chunk can follow. Repeatable. */
     close: async (projectId: ProjectId, notificationId: NotificationId, page: number, at: Date): Promise<void> => {
       const before = await latest(projectId, notificationId);
-      const { lastLine = 0, recipients = 0, refused = 0, duplicates = 0, errorsBefore = 0 } = before ?? {};
-      await insertMissing(chunks, [
-        {
-          ...{ _id: idOf(notificationId, page), projectId, notificationId, lastLine },
-          ...{ recipients, refused, duplicates, errorsBefore },
-          ...{ content: "[]", keys: "[]", errors: [], last: true, closed: true, at },
-        },
-      ]);
+      const end = { ...nothing, projectId, notificationId, lastLine: before?.lastLine ?? 0, last: true };
+      const document = { ...chunkAfter(before, end, at), _id: idOf(notificationId, page), closed: true as const };
+      await insertMissing(chunks, [document]);
     },
 
     /** The keys of a chunk, none if they were removed. Undefined: it is not stored. */
@@ -269,7 +243,7 @@ export const createRecipientStore = (db: Db) => {
       { projectId, notificationId }: Pick<RecipientsDocument, "projectId" | "notificationId">,
       request: PageRequest,
       { pages, signal }: { readonly pages: number; readonly signal: AbortSignal },
-    ): Promise<PageOf<RecipientError>> => {
+    ): Promise<PageOf<LineError>> => {
       const { perPage } = request;
       /** Up to `count` rows behind the key, from a chunk on. */
       const read = async (first: number, count: number, behind = "") => {
@@ -280,7 +254,7 @@ export const createRecipientStore = (db: Db) => {
           _id: { $gte: idOf(notificationId, first) },
         };
         const options = { hint: hints.faults, projection: { errors: 1, unmatched: 1 }, ...deadlineOptions() } as const;
-        const rows: { readonly error: RecipientError; readonly key: string }[] = [];
+        const rows: { readonly error: LineError; readonly key: string }[] = [];
         for await (const chunk of chunks.find(filter, options).sort({ _id: 1 }).batchSize(faultyAtATime)) {
           signal.throwIfAborted();
           const place = chunk._id.slice(-pageDigits);

@@ -8,15 +8,14 @@ import {
   ListImports,
   newImportId,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, positionMismatch } from "@herald/kit";
 import { project, shareOwner } from "../auth/caller.ts";
 import { forwardRoute } from "../http/forward-route.ts";
 import { ok } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
-import { isCsvUpload, readUpload, splitLines, uploadTypes } from "../imports/read-upload.ts";
-import { createSpend } from "../imports/spend.ts";
-import { storeLines } from "../imports/store-lines.ts";
-import { watchUpload } from "../imports/watch-upload.ts";
+import { importLines } from "../uploads/import-lines.ts";
+import { isCsvUpload, uploadTypes } from "../uploads/read-upload.ts";
+import { storeUpload } from "../uploads/store-upload.ts";
 
 export const importRoutes = [
   forwardRoute("createImport", "post /api/v1/imports", {
@@ -63,10 +62,8 @@ export const importRoutes = [
     upload: uploadTypes,
     responses: { 200: { description: "The whole file is stored", schema: dataOf(Import) } },
     errors: ["import-completed", "import-position-mismatch", "malformed-request"],
-    handle: async (
-      { sendRequest, acquireUpload, prepareChunk, limits, now },
-      { caller, params, query, message, recheck },
-    ) => {
+    handle: async (deps, { caller, params, query, message, recheck: check }) => {
+      const { sendRequest, acquireUpload, prepareChunk: prepare, limits, now } = deps;
       const { projectId } = caller;
       const one = { projectId, importId: params.id };
       const release = acquireUpload(shareOwner(caller));
@@ -76,23 +73,10 @@ export const importRoutes = [
         if (status !== "uploading")
           throw new HeraldError("import-completed", "id: the import has its whole file; start another one");
         const { after_line: afterLine = 0 } = query;
-        if (afterLine !== stored)
-          throw new HeraldError(
-            "import-position-mismatch",
-            `after_line: must be ${stored}, the number of lines that Herald has stored; send the whole file, it skips those lines`,
-          );
+        if (afterLine !== stored) throw positionMismatch(stored);
         if (afterLine > 0) await limits.countUpload(params.id);
-        const watch = watchUpload(message, recheck);
-        const { isGone } = watch;
-        const spend = createSpend((bytes) => limits.countImported(projectId, bytes), isGone);
-        await storeLines(splitLines(readUpload(message, watch), isCsv, spend), {
-          ...one,
-          isCsv,
-          afterLine,
-          now,
-          isGone,
-          prepare: prepareChunk,
-        }).finally(watch.stop);
+        const kind = importLines({ ...one, prepare, now });
+        await storeUpload(deps, { projectId, message, isCsv, afterLine, check, kind });
         return ok(await sendRequest(GetImport, one));
       } finally {
         release();

@@ -1,5 +1,5 @@
 import {
-  type DeviceProblem,
+  type EntryProblem,
   type ProjectId,
   PutDeviceResult,
   PutDevices,
@@ -18,7 +18,7 @@ const maxGroup = { devices: 500, bytes: 524_288 } as const;
 
 const problemAt =
   (at: number) =>
-  ({ field, detail, code }: DeviceProblem) => ({
+  ({ field, detail, code }: EntryProblem) => ({
     pointer: pointerTo(["devices", at, ...(field === "" ? [] : field.split("."))]),
     detail,
     code,

@@ -2,37 +2,27 @@ import {
   AppendRecipients,
   GetNotification,
   GetRecipients,
+  type LineError,
   ListRecipientErrors,
   type NotificationId,
   type NotificationStatus,
   type ProjectId,
-  type RecipientError,
   Recipients,
   RecipientsQuery,
   recipientLimits,
 } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { HeraldError, positionMismatch } from "@herald/kit";
 import { project, shareOwner } from "../auth/caller.ts";
 import type { RequestDeps } from "../deps.ts";
 import { forwardRoute } from "../http/forward-route.ts";
 import { ok } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
-import { createHashSet } from "../imports/hash-set.ts";
-import { isCsvUpload, readUpload, splitLines, uploadTypes } from "../imports/read-upload.ts";
-import { createSpend } from "../imports/spend.ts";
-import { storeRecipients } from "../imports/store-recipients.ts";
-import { watchUpload } from "../imports/watch-upload.ts";
+import { createHashSet } from "../uploads/hash-set.ts";
+import { isCsvUpload, uploadTypes } from "../uploads/read-upload.ts";
+import { type RecipientChunk, recipientLines } from "../uploads/recipient-lines.ts";
+import { storeUpload } from "../uploads/store-upload.ts";
 
 const OneList = dataOf(Recipients);
-
-const refuseOtherPosition = (afterLine: number, { lines_stored: stored, complete }: Recipients): void => {
-  if (complete) throw new HeraldError("recipients-complete", "id: the notification has its whole file");
-  if (afterLine !== stored)
-    throw new HeraldError(
-      "import-position-mismatch",
-      `after_line: must be ${stored}, the number of lines that Herald has stored; send the whole file, it skips those lines`,
-    );
-};
 
 const finalStatuses: ReadonlySet<NotificationStatus> = new Set(["completed", "cancelled", "expired"]);
 
@@ -46,6 +36,23 @@ const uploadOf = async ({ sendRequest }: RequestDeps, projectId: ProjectId, noti
   const { recipients, texts } = await sendRequest(GetRecipients, { projectId, notificationId, texts: true });
   if (texts) return { recipients, texts };
   throw new HeraldError("recipients-complete", "id: its recipients came with the request that sent it");
+};
+
+/** What a dry run answers of recipients that it does not send to. */
+const unsent = { processed: 0, unmatched: 0, complete: false };
+
+/** Reads a file without storing it. */
+const createRehearsal = (recipients: Recipients) => {
+  const errors: LineError[] = [];
+  const report = { ...recipients, lines_stored: 0, recipients: 0, refused: 0, duplicates: 0, errors, ...unsent };
+  return {
+    report,
+    read: (chunk: RecipientChunk): void => {
+      report.lines_stored = chunk.lastLine;
+      for (const count of ["recipients", "refused", "duplicates"] as const) report[count] += chunk[count];
+      errors.push(...chunk.errors.slice(0, recipientLimits.dryRunErrors - errors.length));
+    },
+  };
 };
 
 export const recipientRoutes = [
@@ -92,31 +99,26 @@ export const recipientRoutes = [
         const isCsv = isCsvUpload(message);
         const isDry = query.dry_run === "true";
         const { after_line: afterLine = 0 } = query;
-        if (!isDry) refuseOtherPosition(afterLine, recipients);
+        if (!isDry) {
+          if (recipients.complete)
+            throw new HeraldError("recipients-complete", "id: the notification has its whole file");
+          if (afterLine !== recipients.lines_stored) throw positionMismatch(recipients.lines_stored);
+        }
         await refuseFinal(deps, projectId, params.id);
         if (isDry) await limits.countDryRun(projectId);
         else if (afterLine > 0) await limits.countUpload(params.id);
-        const seen = createHashSet(hashMemory.roomOf(shareOwner(caller)));
-        const check = () => recheck().then(() => refuseFinal(deps, projectId, params.id));
-        const watch = watchUpload(message, check, seen.bytes);
-        const { isGone } = watch;
-        const spend = createSpend((bytes) => limits.countImported(projectId, bytes), isGone);
         const { kind } = recipients;
-        const errors: RecipientError[] = [];
-        const rehearse = (found: readonly RecipientError[]) =>
-          errors.push(...found.slice(0, recipientLimits.dryRunErrors - errors.length));
-        const counts = await storeRecipients(splitLines(readUpload(message, watch), isCsv, spend), {
-          ...{ kind, texts, isCsv, seen, isGone },
-          afterLine: isDry ? 0 : afterLine,
-          append: async (chunk) =>
-            isDry ? rehearse(chunk.errors) : sendRequest(AppendRecipients, { ...one, kind, ...chunk }),
-        }).finally(() => {
-          seen.release();
-          watch.stop();
-        });
-        if (!isDry) return ok((await sendRequest(GetRecipients, one)).recipients);
-        const { lines, ...read } = counts;
-        return ok({ ...recipients, ...read, lines_stored: lines, processed: 0, unmatched: 0, complete: false, errors });
+        const rehearsal = isDry ? createRehearsal(recipients) : undefined;
+        const append = async (chunk: RecipientChunk) =>
+          rehearsal ? rehearsal.read(chunk) : sendRequest(AppendRecipients, { ...one, kind, ...chunk });
+        const seen = createHashSet(hashMemory.roomOf(shareOwner(caller)));
+        await storeUpload(deps, {
+          ...{ projectId, message, isCsv, afterLine: isDry ? 0 : afterLine },
+          check: () => recheck().then(() => refuseFinal(deps, projectId, params.id)),
+          heldBytes: seen.bytes,
+          kind: recipientLines({ kind, texts, seen, append }),
+        }).finally(seen.release);
+        return ok(rehearsal ? rehearsal.report : (await sendRequest(GetRecipients, one)).recipients);
       } finally {
         release();
       }

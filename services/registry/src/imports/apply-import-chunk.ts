@@ -1,6 +1,6 @@
 import { defineHandler } from "@herald/bus";
-import { errors, ImportChunkV1, type ImportError, importedDeviceId, importLimits } from "@herald/contracts";
-import { createFairGate, type FairGate, HeraldError, hasCode, type Logger } from "@herald/kit";
+import { errors, ImportChunkV1, importedDeviceId, importLimits, type LineError } from "@herald/contracts";
+import { createFairGate, type FairGate, HeraldError, hasCode, type Logger, lineErrors } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import {
   type ParsedDevice,
@@ -68,12 +68,11 @@ const addChunk = async (
   facts: ChunkFacts,
 ): Promise<void> => {
   const counts = { created: 0, updated: 0, unchanged: 0, refused: 0, ...facts };
-  const problems: ImportError[] = [];
+  const problems: LineError[] = [];
   for (const [index, one] of results.entries()) {
     counts[one.result]++;
     if (one.result !== "refused") continue;
-    for (const { field, detail, code } of one.problems)
-      problems.push({ line: chunk.content[index]?.n ?? 0, field, reason: detail, code });
+    problems.push(...lineErrors(chunk.content[index]?.n ?? 0, one.problems));
   }
   // One chunk at a time, because an import stores a limited number of errors.
   await deps.keyedMutex(`${chunk.importId} report`, () => deps.imports.addChunk(chunk, counts, problems, deps.now()));

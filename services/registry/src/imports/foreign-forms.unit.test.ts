@@ -9,7 +9,7 @@ const apns = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad";
 const read = (format: ImportFormat, line: object | string, header?: string) => {
   const report = createChunkReport();
   const text = typeof line === "string" ? line : JSON.stringify(line);
-  const found = createReadLine(format, header, report)({ n: 1, text });
+  const found = createReadLine(format, header, report)({ text });
   const device = ("device" in found ? found.device : { refused: found.problems[0]?.detail }) as Record<string, unknown>;
   const notes = report.notes().map(({ kind, field, name }) => [kind, field, ...(name === undefined ? [] : [name])]);
   return { device, notes, unsupported: report.unsupported() };
@@ -211,7 +211,7 @@ describe("the report names", () => {
     const readLine = createReadLine("onesignal", undefined, report);
     const many = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`${at} ${"x".repeat(200)}`, at]));
     for (const more of [{ ad_id: "a", ip: "1" }, { ad_id: "b" }, many])
-      readLine({ n: 1, text: JSON.stringify({ device_type: 1, identifier: "t", ...more }) });
+      readLine({ text: JSON.stringify({ device_type: 1, identifier: "t", ...more }) });
     const notes = report.notes();
     expect(notes).toHaveLength(importLimits.reportedFields);
     expect(notes[0]).toEqual({ kind: "unknown", field: "ad_id", lines: 2 });

@@ -4,9 +4,9 @@ import {
   GetImport,
   type Import,
   ImportChunkV1,
-  type ImportError,
   type ImportId,
   importLimits,
+  type LineError,
   ListImportErrors,
   ListImports,
   type ProjectId,
@@ -110,7 +110,7 @@ export const handleImportRequests = (deps: ViewDeps & Pick<Deps, "keyedMutex" | 
 
     handleRequest(bus, ListImportErrors, async ({ projectId, importId, page }) => {
       await find(projectId, importId);
-      const view = ({ line, field, reason, code }: ImportError) => ({ line, field, reason, code });
+      const view = ({ line, field, reason, code }: LineError) => ({ line, field, reason, code });
       return mapPage(await imports.listErrors(projectId, importId, page), view);
     }),
   ];

@@ -1,6 +1,6 @@
 import {
   type DeviceId,
-  type DeviceProblem,
+  type EntryProblem,
   type ProjectId,
   PutDevice,
   servingProvider,
@@ -14,7 +14,7 @@ import type { RegisterDeps, Registered, WantedPut } from "./register-device.ts";
 import { registerTogether } from "./register-together.ts";
 import { ensureTopics } from "./topics.ts";
 
-export type Refused = { readonly result: "refused"; readonly problems: DeviceProblem[] };
+export type Refused = { readonly result: "refused"; readonly problems: EntryProblem[] };
 
 export type PutResult = { readonly result: "created" | "updated" | "unchanged"; readonly id: DeviceId } | Refused;
 
@@ -51,13 +51,13 @@ const parseDevice = (sent: unknown): ParsedDevice => {
 /** Reads and validates devices, and lets other work of the process run in between. `read`: the device of an entry, or why there is none. */
 export const parseDevices = async <Entry>(
   entries: readonly Entry[],
-  read: (entry: Entry) => { readonly device: unknown } | Refused,
+  read: (entry: Entry) => { readonly device: unknown } | Pick<Refused, "problems">,
 ): Promise<ParsedDevice[]> => {
   const yieldIfDue = createYieldIfDue();
   const parsed: ParsedDevice[] = [];
   for (const entry of entries) {
     const found = read(entry);
-    parsed.push("device" in found ? parseDevice(found.device) : found);
+    parsed.push("device" in found ? parseDevice(found.device) : { result: "refused", problems: found.problems });
     await yieldIfDue();
   }
   return parsed;

@@ -1,9 +1,10 @@
 import {
   type ImportChunkV1,
-  type ImportError,
   type ImportFormat,
   type ImportId,
   importLimits,
+  type LineError,
+  lineLimits,
   type PageOf,
   type PageRequest,
   type ProjectId,
@@ -65,7 +66,7 @@ type ChunkDocument = ChunkCounts & {
   readonly at: Date;
 };
 
-type ErrorDocument = ImportError & {
+type ErrorDocument = LineError & {
   readonly _id: string;
   readonly projectId: ProjectId;
   readonly importId: ImportId;
@@ -133,13 +134,13 @@ export const createImportStore = (db: Db, counts: Counts) => {
       (await chunks.findOne({ _id: keyOf(importId, firstLine), projectId }, { projection: { _id: 1 } })) !== null,
 
     /** Counts a chunk, once, after its devices are written. Errors beyond the limit of an import are counted and left out. */
-    addChunk: async (chunk: ImportChunkV1, found: ChunkCounts, problems: readonly ImportError[], at: Date) => {
+    addChunk: async (chunk: ImportChunkV1, found: ChunkCounts, problems: readonly LineError[], at: Date) => {
       const { projectId, importId, firstLine, lines, last } = chunk;
       const lastLine = firstLine + lines - 1;
       if (problems.length > 0) {
         const kept = await errors.countDocuments(
           { projectId, importId },
-          { hint: indexName(ofImport.list), limit: importLimits.errors },
+          { hint: indexName(ofImport.list), limit: lineLimits.errors },
         );
         // A file may have more addresses of email than devices; its other errors must have room.
         let room = Math.max(0, importLimits.unsupportedErrors - kept);
@@ -153,7 +154,7 @@ export const createImportStore = (db: Db, counts: Counts) => {
             at,
           }))
           .filter(({ code }) => code !== unsupportedPlatform || room-- > 0)
-          .slice(0, importLimits.errors - kept);
+          .slice(0, lineLimits.errors - kept);
         // In parts: the database driver serialises the rows of one insert without letting other work run.
         for (let from = 0; from < rows.length; from += errorsAtATime)
           await insertMissing(errors, rows.slice(from, from + errorsAtATime));

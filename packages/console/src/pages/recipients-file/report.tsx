@@ -1,10 +1,10 @@
-import type { RecipientError, Recipients } from "@herald/client";
+import type { LineError, Recipients } from "@herald/client";
 import { Stack } from "@mantine/core";
 import { count, Sentence } from "../../parts/format.tsx";
 import { type Column, Rows } from "../../parts/list.tsx";
 import { Facts, Note } from "../../parts/page.tsx";
 
-export const recipientErrorColumns: readonly Column<RecipientError>[] = [
+export const recipientErrorColumns: readonly Column<LineError>[] = [
   { title: "Line", cell: ({ line }) => count(line) },
   {
     title: "Field",

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ImportId } from "../../ids.ts";
 import { named, namedBody } from "../../named.ts";
+import { afterLine } from "./lines.ts";
 
 /** The code of an error of a line for whose platform Herald has no provider. */
 export const unsupportedPlatform = "unsupported-platform";
@@ -12,21 +13,16 @@ export const ImportFormat = z
 export type ImportFormat = z.infer<typeof ImportFormat>;
 
 /**
- * `lineBytes`: per line of a file; `columns`: of CSV, and elements of a line of XML; `values`: per line of JSON; `errors`: stored per import,
- * of which at most `unsupportedErrors` have the code `unsupported-platform`; `junkBytes`: of blank and too long lines per upload; `unfinished`: imports of a project that began within `unfinishedMs` and are not
- * processed to their end; `waitingChunks`: of a project in the stream; `reportedFields` of an import and of each chunk: as many as columns, so
- * that the numbers of a CSV file are exact; `fieldLength`: of a reported name.
+ * Beside {@link lineLimits}. `unsupportedErrors`: of those that are kept, so many at most have the code `unsupported-platform`; `unfinished`:
+ * imports of a project that began within `unfinishedMs` and are not processed to their end; `waitingChunks`: of a project in the stream;
+ * `reportedFields` of an import and of each chunk: as many as columns, so that the numbers of a CSV file are exact; `fieldLength`: of a
+ * reported name.
  */
 export const importLimits = {
-  lineBytes: 65_536,
-  columns: 200,
-  values: 2_000,
   chunkLines: 500,
   chunkBytes: 524_288,
   lines: 50_000_000,
-  errors: 10_000,
   unsupportedErrors: 5_000,
-  junkBytes: 64 * 1_048_576,
   unfinished: 20,
   unfinishedMs: 86_400_000,
   waitingChunks: 16,
@@ -117,38 +113,5 @@ export const Import = named("Import", {
 });
 export type Import = z.infer<typeof Import>;
 
-/** The fields of a problem of an uploaded line, which describes a device or a recipient. */
-export const lineProblem = (of: "device" | "recipient") => ({
-  line: z
-    .number()
-    .int()
-    .min(1)
-    .meta({ description: "Counted from 1. In CSV a line is a row, and the header is row 1" }),
-  field: z.string().meta({ description: `Of the ${of}; empty: the whole line` }),
-  reason: z.string(),
-  code: z.string(),
-});
-
-/** Where an upload continues. `stored` says where that number stands. */
-export const afterLine = (stored: string) =>
-  z
-    .string()
-    .regex(/^[0-9]{1,9}$/, "must be a whole number")
-    .transform(Number)
-    .optional()
-    .meta({ description: `Continues a broken upload: ${stored}. Send the whole file; these lines are skipped` });
-
-/** One problem of a refused line of an import. */
-export const ImportError = named(
-  "ImportError",
-  {
-    ...lineProblem("device"),
-  },
-  { examples: [{ line: 7, field: "token", reason: "must be an APNs device token", code: "invalid-value" }] },
-);
-export type ImportError = z.infer<typeof ImportError>;
-
 /** Query of `PUT /imports/{id}/content`. */
-export const ImportContentQuery = z.strictObject({
-  after_line: afterLine("the `lines_stored` of the import"),
-});
+export const ImportContentQuery = z.strictObject({ after_line: afterLine });

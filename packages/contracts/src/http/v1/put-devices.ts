@@ -58,9 +58,9 @@ export const PutDevices = namedBody(
   },
 );
 
-/** Between services: a problem of a refused device. `field` is a dotted path into the device. */
-export const DeviceProblem = z.object({ field: z.string(), detail: z.string(), code: z.string() });
-export type DeviceProblem = z.infer<typeof DeviceProblem>;
+/** Between services: a problem of a refused entry of a list or line of a file. `field` is a dotted path into it. */
+export const EntryProblem = z.object({ field: z.string(), detail: z.string(), code: z.string() });
+export type EntryProblem = z.infer<typeof EntryProblem>;
 
 /** The result for one device of `PUT /devices`. */
 export const PutDeviceResult = z

@@ -1,19 +1,9 @@
 import { z } from "zod";
 import { named } from "../../named.ts";
 import { RecipientKind, recipientLimits } from "../../recipients.ts";
-import { afterLine, lineProblem } from "./imports.ts";
+import { afterLine, LineError } from "./lines.ts";
 
 const count = z.number().int().min(0);
-
-/** One problem of a line: it was refused, or found no device. */
-export const RecipientError = named(
-  "RecipientError",
-  {
-    ...lineProblem("recipient"),
-  },
-  { examples: [{ line: 7, field: "variables.amount", reason: "must be a number", code: "invalid-value" }] },
-);
-export type RecipientError = z.infer<typeof RecipientError>;
 
 /** How far the recipients of a notification are. The counts are numbers of lines. */
 export const Recipients = named(
@@ -32,7 +22,7 @@ export const Recipients = named(
         "Herald has all lines. False at the end: 24 hours passed without a line, or the notification was cancelled or expired",
     }),
     errors: z
-      .array(RecipientError)
+      .array(LineError)
       .max(recipientLimits.dryRunErrors)
       .optional()
       .meta({ description: "Of `dry_run=true` alone: its first errors, by line" }),
@@ -57,7 +47,7 @@ export type Recipients = z.infer<typeof Recipients>;
 
 /** Query of `PUT /notifications/{id}/recipients`. */
 export const RecipientsQuery = z.strictObject({
-  after_line: afterLine("`lines_stored` of its recipients"),
+  after_line: afterLine,
   dry_run: z
     .enum(["true", "false"])
     .optional()

@@ -1,4 +1,4 @@
-import { importLimits } from "@herald/contracts";
+import { lineLimits } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { deviceOf, type FormatReader, type ImportRow } from "./fields.ts";
 import { platformNamed } from "./platform-names.ts";
@@ -25,8 +25,8 @@ export const registrationOf = (line: string): ImportRow | undefined => {
   const row: Record<string, unknown> = { kind };
   let elements = 0;
   for (const [, name, value] of line.matchAll(/<([A-Za-z0-9]+)>([^<]*)<\/\1>/g)) {
-    if (++elements > importLimits.columns)
-      throw new HeraldError("validation-failed", `line: has more than ${importLimits.columns} elements`);
+    if (++elements > lineLimits.columns)
+      throw new HeraldError("validation-failed", `line: has more than ${lineLimits.columns} elements`);
     row[name ?? ""] = decoded(value ?? "");
   }
   return row;

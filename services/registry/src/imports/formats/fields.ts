@@ -1,4 +1,4 @@
-import { AppId, InstallationId, importLimits, isObject } from "@herald/contracts";
+import { AppId, InstallationId, isObject, lineLimits } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { readIdentifiers } from "@herald/rules";
 import { type OwnField, ownData } from "./own-data.ts";
@@ -164,8 +164,8 @@ export const deviceOf = (
   { token: given, labels = [], own = [], identifiers = {}, ...rest }: DeviceFields,
 ): MappedRow => {
   if (given !== undefined && expoToken.test(given)) return platformNamed("expo") as UnsupportedPlatform;
-  if (labels.length > importLimits.values)
-    throw new HeraldError("validation-failed", `topics: may have at most ${importLimits.values} entries`);
+  if (labels.length > lineLimits.values)
+    throw new HeraldError("validation-failed", `topics: may have at most ${lineLimits.values} entries`);
   const names = [...new Set(labels.flatMap((label) => textFrom(label) ?? []))];
   const topics = names.filter((name) => topicName.test(name));
   const tags = names.filter((name) => !topicName.test(name));

@@ -1,4 +1,4 @@
-import { importLimits, isObject } from "@herald/contracts";
+import { isObject, lineLimits } from "@herald/contracts";
 import { hasCode, parseJson } from "@herald/kit";
 
 /** Trimmed text; numbers and booleans become text. Undefined for blank text and other values. */
@@ -14,7 +14,7 @@ export const textFrom = (value: unknown): string | undefined => {
 export const jsonIn = (value: unknown): unknown => {
   if (typeof value !== "string") return value ?? undefined;
   try {
-    return parseJson(value, importLimits.values);
+    return parseJson(value, lineLimits.values);
   } catch (error) {
     if (!hasCode(error, "malformed-json")) throw error;
     return undefined;

@@ -2,8 +2,8 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { pipeline, type Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
-import { importLimits } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { lineLimits } from "@herald/contracts";
+import { type FileLine, HeraldError } from "@herald/kit";
 import { createSpeedLimit, minBytesPerSecond } from "../limits/speed-limit.ts";
 import type { UploadWatch } from "./watch-upload.ts";
 
@@ -91,9 +91,6 @@ export async function* readUpload(request: IncomingMessage, watch: UploadWatch):
   }
 }
 
-/** A line of a file, or the reason why it is unreadable. */
-export type FileLine = { readonly text: string } | { readonly problem: "too-long" | "not-utf8" };
-
 const [newline, quote, carriageReturn] = Buffer.from('\n"\r') as unknown as [number, number, number];
 /** A line costs as much time as this many bytes more. */
 const bytesPerLine = 64;
@@ -133,10 +130,10 @@ export async function* splitLines(
 
   const waste = (wasted: number) => {
     junk += wasted;
-    if (junk > importLimits.junkBytes)
+    if (junk > lineLimits.junkBytes)
       throw new HeraldError(
         "body-too-large",
-        `body: more than ${importLimits.junkBytes} bytes of it are blank lines, or lines longer than ${importLimits.lineBytes} bytes`,
+        `body: more than ${lineLimits.junkBytes} bytes of it are blank lines, or lines longer than ${lineLimits.bytes} bytes`,
       );
   };
   const take = (): FileLine => {
@@ -152,7 +149,7 @@ export async function* splitLines(
     }
     parts.push(part);
     bytes += part.length;
-    if (bytes <= importLimits.lineBytes) return;
+    if (bytes <= lineLimits.bytes) return;
     waste(bytes);
     parts = [];
     bytes = 0;

@@ -1,7 +1,8 @@
-import { importLimits } from "@herald/contracts";
+import { lineLimits } from "@herald/contracts";
+import type { FileLine } from "@herald/kit";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type FileLine, splitLines } from "./read-upload.ts";
+import { splitLines } from "./read-upload.ts";
 
 const cut = (bytes: Buffer, size: number): Buffer[] =>
   Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
@@ -51,7 +52,7 @@ describe("a file is cut into lines", () => {
   });
 
   test("and a line that is too long, or a quote that is not closed, is one line", async () => {
-    const long = "x".repeat(importLimits.lineBytes + 1);
+    const long = "x".repeat(lineLimits.bytes + 1);
     expect(await texts(`a\n${long}\nb\n${long}`, { size: 1_000 })).toEqual(["a", "too-long", "b", "too-long"]);
     const open = `a\n"${"x\n".repeat(40_000)}\nb`;
     const rows = await texts(open, { quoted: true, size: 1_000 });

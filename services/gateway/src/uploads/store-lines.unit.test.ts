@@ -1,14 +1,13 @@
 import { type ImportChunkV1, importLimits } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { type FileLine, HeraldError } from "@herald/kit";
 import { expect, test } from "vitest";
-import type { FileLine } from "./read-upload.ts";
+import { importLines } from "./import-lines.ts";
 import { storeLines } from "./store-lines.ts";
 
 const base = {
   projectId: "prj_06bq4ghm31tz5d2ns8y7k9w0ac",
   importId: "imp_06bq4ghm31tz5d2ns8y7k9w0ac",
   now: () => new Date("2030-01-01T00:00:00Z"),
-  isGone: () => false,
 } as const;
 
 const store = async (lines: FileLine[], { isCsv = false, afterLine = 0, publish = async () => {} } = {}) => {
@@ -16,15 +15,14 @@ const store = async (lines: FileLine[], { isCsv = false, afterLine = 0, publish 
   const files = async function* () {
     for (let at = 0; at < lines.length; at += 100) yield lines.slice(at, at + 100);
   };
-  await storeLines(files(), {
+  const kind = importLines({
     ...base,
-    isCsv,
-    afterLine,
     prepare: (chunk) => async () => {
       await publish();
       chunks.push(chunk);
     },
   });
+  await storeLines(files(), { isCsv, afterLine, isGone: () => false }, kind);
   return chunks;
 };
 const text = (value: string): FileLine => ({ text: value });
@@ -80,7 +78,7 @@ test("a header of more than 200 columns is refused before anything is stored", a
     expect(await store([header(200), text("b")], { isCsv: true })).toHaveLength(1);
     await expect(store([header(201), text("b")], { isCsv: true })).rejects.toMatchObject({
       code: "validation-failed",
-      messages: ["body: a CSV file may have at most 200 columns; remove those that are not imported"],
+      messages: ["body: a CSV file may have at most 200 columns; remove those that Herald does not need"],
     });
   }
 });
