@@ -49,9 +49,9 @@ export { InstallationId, PushToken, SubscriptionKeys, tokenProblems } from "./ht
 export { BadTokenReason, Device, DeviceFilter, DeviceStatus, DeviceSummary, FurtherToken, InactiveReason } from "./http/v1/devices.ts";
 export { DryRun, PlannedDelay } from "./http/v1/dry-run.ts";
 export { EventMessage, EventsQuery, EventType } from "./http/v1/events.ts";
-export {
-  DeviceExportQuery, deliveryExportQuery, ExportedDelivery, ExportedDevice, ExportedNotification, ExportedOpen, ExportedReceipt,
-  ExportFormat, fromCsvText, notificationExportQuery, openExportQuery, receiptExportQuery, toCsvText,
+export {DeliveryExportQuery, 
+  DeviceExportQuery, ExportedDelivery, ExportedDevice, ExportedNotification, ExportedOpen, ExportedReceipt,
+  ExportFormat, fromCsvText, NotificationExportQuery, OpenExportQuery, ReceiptExportQuery, toCsvText,
 } from "./http/v1/exports.ts";
 export {
   CreateIdentityKey, defaultProtectedMetadata, IdentityAlgorithm, IdentityKey, identityKeyLimits, ProtectedMetadata,

@@ -51,12 +51,12 @@ export const DeviceExportQuery = z
       .meta({ description: "`keys`: with the keys of Web Push subscriptions, which an import needs" }),
   })
   .superRefine(checkMatch);
-export const notificationExportQuery = {
+export const NotificationExportQuery = z.strictObject({
   ...exportQuery(/^(ntf_[0-9a-z]{26})?$/, notificationExample),
   ...notificationFilterQuery,
   ...timeRangeQuery,
-};
-export const deliveryExportQuery = {
+});
+export const DeliveryExportQuery = z.strictObject({
   ...exportQuery(/^(ntf_[0-9a-z]{26}(\/\d{1,9}\/\d{1,9}(\/\d{1,9})?:\d{1,9})?)?$/, `${notificationExample}/0/0:7`),
   ...ofNotification,
   status: DeliveryStatus.optional().meta({ description: "Only deliveries with this status" }),
@@ -66,16 +66,16 @@ export const deliveryExportQuery = {
   created_before: timeRangeQuery.created_before.meta({
     description: "Only rows of notifications created before this time",
   }),
-};
-export const openExportQuery = {
+});
+export const OpenExportQuery = z.strictObject({
   ...exportQuery(/^(ntf_[0-9a-z]{26}\/dev_[0-9a-z]{26})?$/, `${notificationExample}/${deviceExample}`),
   ...ofNotification,
-};
+});
 
-export const receiptExportQuery = {
+export const ReceiptExportQuery = z.strictObject({
   ...exportQuery(/^(ntf_[0-9a-z]{26}\/dev_[0-9a-z]{26}\/[rd])?$/, `${notificationExample}/${deviceExample}/r`),
   ...ofNotification,
-};
+});
 
 /** A row of an export of devices. */
 export const ExportedDevice = Device.extend({
