@@ -143,8 +143,8 @@ describe("a send to recipients", () => {
       }),
     ).toEqual([
       "notification.recipients.1.variables.nubmer: is not a variable of the template; it has `number`, `name`, `amount`",
-      "notification.recipients.1.variables.amount: must be a number",
       "notification.recipients.1.variables.number: is required by the template",
+      "notification.recipients.1.variables.amount: must be a number",
       "notification.recipients.2.variables.number: is required by the template",
       "notification.recipients.2.variables.amount: is required by the template",
     ]);

@@ -15,7 +15,15 @@ import { HeraldError, parseBody } from "@herald/kit";
 import { type CompiledText, encodeTexts, mapTexts, mergeLayers, type PersonalShown, type Texts } from "@herald/payload";
 import { oversizedText } from "@herald/payload/liquid-parser";
 import { placeholder } from "./placeholder.ts";
-import { at, type Compiled, compileLayers, defaultLocale, type Rendering, valuesOf } from "./templates.ts";
+import {
+  at,
+  type Compiled,
+  compileLayers,
+  defaultLocale,
+  type Rendering,
+  valueMessages,
+  valuesOf,
+} from "./templates.ts";
 
 /** What a send becomes: its content, and what dispatch needs to render its texts for each device. */
 export type RenderedSend = {
@@ -41,42 +49,28 @@ const shownTexts = (sources: Texts<string>): Texts<string> => {
   ) as Texts<string>;
 };
 
-/** The recipients, each target once, with the values that are wrong as problems. */
+/** The recipients, each target once. Adds a problem for each value that is wrong, or missing although the send gives none for all. */
 const linesOf = (
   recipients: readonly NewRecipient[],
   template: Compiled | undefined,
+  shared: Readonly<Record<string, VariableValue>>,
   name: string,
   problems: string[],
 ) => {
   let kind: RecipientKind = "user";
   const lines = new Map<string, RecipientLine>();
+  const isShared = (variable: string) => Object.hasOwn(shared, variable);
   for (const [index, { target, variables = {} }] of recipients.entries()) {
     const parsed = parseRecipient(target);
     if ("problem" in parsed || lines.has(parsed.key)) continue;
     ({ kind } = parsed);
-    const place = at(name, "recipients", String(index), "variables");
-    if (template && problems.length < maxProblems)
-      valuesOf(template.declared, variables, place, problems, { isPart: true });
+    if (template && problems.length < maxProblems) {
+      const found = valuesOf(template.declared, variables, isShared).problems;
+      problems.push(...valueMessages(found, name, "recipients", String(index), "variables"));
+    }
     lines.set(parsed.key, { n: index + 1, key: parsed.key, values: variables });
   }
   return { kind, lines: [...lines.values()] };
-};
-
-/** Adds a problem for each recipient without a value that the template requires and that the send does not give for all. */
-const requireValues = (
-  lines: readonly RecipientLine[],
-  { declared }: Compiled,
-  shared: Readonly<Record<string, VariableValue>>,
-  name: string,
-  problems: string[],
-): void => {
-  const required = Object.keys(declared).filter((variable) => !Object.hasOwn(shared, variable));
-  for (const { n, values } of lines)
-    for (const variable of required) {
-      if (Object.hasOwn(values, variable) || problems.length >= maxProblems) continue;
-      const place = at(name, "recipients", String(n - 1), "variables", variable);
-      problems.push(`${place}: is required by the template`);
-    }
 };
 
 /** Cuts recipients into chunks, in order. */
@@ -101,13 +95,11 @@ export const personalize = (
 ): RenderedSend => {
   const { template, variables = {}, own, name } = rendering;
   const recipients = "upload" in given ? [] : given;
-  const problems: string[] = [];
-  const values =
-    template === undefined
-      ? variables
-      : valuesOf(template.declared, variables, at(name, "variables"), problems, { isPart: true });
-  const { kind, lines } = linesOf(recipients, template, name, problems);
-  if (template) requireValues(lines, template, values, name, problems);
+  // What is missing here, each recipient gives.
+  const shared = template ? valuesOf(template.declared, variables, () => true) : { values: variables, problems: [] };
+  const { values } = shared;
+  const problems = valueMessages(shared.problems, name, "variables");
+  const { kind, lines } = linesOf(recipients, template, values, name, problems);
   if ("upload" in given && own.send_at !== undefined)
     problems.push(`${at(name, "send_at")}: is not accepted with an upload: it is sent as its lines arrive`);
   const layers = { ...compileLayers(rendering, namesOf(values, recipients), problems), values };

@@ -1,7 +1,9 @@
 import { type Bus, openBucket } from "@herald/bus";
 import {
+  cutText,
   type DeclaredVariables,
   deviceValueLimits,
+  type EntryProblem,
   type NotificationContent,
   type ProjectId,
   RenderedContent,
@@ -64,33 +66,42 @@ export const createTemplateDirectory = (bus: () => Bus) => {
 
 export const at = (...path: readonly string[]): string => path.filter((part) => part !== "").join(".");
 
+/** Enough to see which name was meant: a file repeats it for each line. */
+const shownNames = 200;
+
 /**
- * The values of a template's variables: given ones, or fallbacks. Adds a problem for each that is wrong. With `isPart`, one that is missing
- * is no problem.
+ * The values of a template's variables: given ones, or fallbacks; and what is wrong with those that are given, or missing. One that is given
+ * `elsewhere` is not missing.
  */
 export const valuesOf = (
   declared: DeclaredVariables,
   given: Readonly<Record<string, VariableValue>>,
-  name: string,
-  problems: string[],
-  { isPart = false } = {},
-): Record<string, VariableValue> => {
+  elsewhere: (variable: string) => boolean = () => false,
+): { values: Record<string, VariableValue>; problems: EntryProblem[] } => {
   const values: Record<string, VariableValue> = {};
-  const known = Object.keys(declared).map((variable) => `\`${variable}\``);
-  for (const variable of Object.keys(given))
-    if (!Object.hasOwn(declared, variable))
-      problems.push(
-        `${name}.${variable}: is not a variable of the template; it has ${known.length > 0 ? known.join(", ") : "none"}`,
-      );
-  for (const [variable, { type, fallback }] of Object.entries(declared)) {
-    const value = Object.hasOwn(given, variable) ? given[variable] : fallback;
-    if (isPart && value === undefined) continue;
-    const problem = value === undefined ? "is required by the template" : variableProblem(type, value);
-    if (problem !== undefined) problems.push(`${name}.${variable}: ${problem}`);
-    else if (value !== undefined) values[variable] = value;
+  const problems: EntryProblem[] = [];
+  for (const field of Object.keys(given)) {
+    if (Object.hasOwn(declared, field)) continue;
+    const known = Object.keys(declared).map((variable) => `\`${variable}\``);
+    const detail = `is not a variable of the template; it has ${cutText(known.join(", "), shownNames) || "none"}`;
+    problems.push({ field, detail, code: "invalid-value" });
   }
-  return values;
+  for (const [field, { type, fallback }] of Object.entries(declared)) {
+    const value = Object.hasOwn(given, field) ? given[field] : fallback;
+    if (value === undefined) {
+      if (!elsewhere(field)) problems.push({ field, detail: "is required by the template", code: "missing" });
+      continue;
+    }
+    const detail = variableProblem(type, value);
+    if (detail === undefined) values[field] = value;
+    else problems.push({ field, detail, code: "invalid-value" });
+  }
+  return { values, problems };
 };
+
+/** The problems of values as messages. */
+export const valueMessages = (problems: readonly EntryProblem[], ...path: readonly string[]): string[] =>
+  problems.map(({ field, detail }) => `${at(...path, field)}: ${detail}`);
 
 export type Rendering = {
   readonly template: Compiled | undefined;
@@ -128,10 +139,9 @@ export const compileLayers = (
 /** The texts of a send that has all values, or of its template, with these values. Throws validation-failed with all problems. */
 export const compileNotification = (rendering: Rendering) => {
   const { template, variables = {}, name } = rendering;
-  const problems: string[] = [];
-  const values =
-    template === undefined ? variables : valuesOf(template.declared, variables, at(name, "variables"), problems);
-  return { ...compileLayers(rendering, new Set(Object.keys(variables)), problems), values };
+  const { values, problems } = template ? valuesOf(template.declared, variables) : { values: variables, problems: [] };
+  const messages = valueMessages(problems, name, "variables");
+  return { ...compileLayers(rendering, new Set(Object.keys(variables)), messages), values };
 };
 
 /** Renders the texts of a send, or of its template. Throws validation-failed with all problems. */

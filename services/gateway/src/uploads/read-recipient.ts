@@ -8,13 +8,11 @@ import {
   type RecipientKind,
   Variables,
   type VariableValue,
-  variableProblem,
 } from "@herald/contracts";
 import { createLineReader, describeIssues, type FileLine, type RefusedLine, refuseLine } from "@herald/kit";
+import { valuesOf } from "../sending/templates.ts";
 
 export type RecipientOfLine = { readonly key: string; readonly values: Record<string, VariableValue> };
-
-const problem = (field: string, detail: string, code = "invalid-value"): EntryProblem => ({ field, detail, code });
 
 /** Problems of a line that are kept. */
 const maxProblems = 5;
@@ -52,18 +50,11 @@ export const createReadRecipient = ({
   header,
 }: Options): ((line: FileLine) => RecipientOfLine | RefusedLine) => {
   const { declared, values: shared } = texts;
-  const required = Object.keys(declared ?? {}).filter((name) => !Object.hasOwn(shared, name));
-  const valueProblems = (values: Record<string, VariableValue>): EntryProblem[] => {
-    if (declared === undefined) return [];
-    const wrong = Object.entries(values).flatMap(([name, value]) => {
-      const variable = Object.hasOwn(declared, name) ? declared[name] : undefined;
-      const words =
-        variable === undefined ? "is not a variable of the template" : variableProblem(variable.type, value);
-      return words === undefined ? [] : [problem(`variables.${name}`, words)];
-    });
-    const missing = required.filter((name) => !Object.hasOwn(values, name));
-    return [...wrong, ...missing.map((name) => problem(`variables.${name}`, "is required by the template", "missing"))];
-  };
+  const isShared = (variable: string) => Object.hasOwn(shared, variable);
+  const valueProblems = (values: Record<string, VariableValue>): EntryProblem[] =>
+    declared === undefined
+      ? []
+      : valuesOf(declared, values, isShared).problems.map((one) => ({ ...one, field: `variables.${one.field}` }));
 
   return createLineReader({ header, ofCells: rowOf(declared) }, ({ target, variables = {}, ...others }) => {
     const [unknown] = Object.keys(others);
@@ -79,7 +70,7 @@ export const createReadRecipient = ({
       : Variables.safeParse(variables);
     const problems = given.success
       ? valueProblems(given.data)
-      : describeIssues(given.error).map((detail) => problem("variables", detail));
+      : describeIssues(given.error).map((detail) => ({ field: "variables", detail, code: "invalid-value" }));
     if (problems.length > 0 || !given.success) return { problems: problems.slice(0, maxProblems) };
     return { key: parsed.key, values: given.data };
   });
