@@ -82,7 +82,7 @@ const createdRange = ({ createdAfter, createdBefore }: ListRequest, firstId: Fin
 };
 
 /** The first of `rows`, which are all that follow or at least one more than a page. */
-const pageByKey = <Row>(rows: readonly Row[], perPage: number, key: (row: Row) => string): PageOf<Row> => {
+export const pageByKey = <Row>(rows: readonly Row[], perPage: number, key: (row: Row) => string): PageOf<Row> => {
   const data = rows.slice(0, perPage);
   const last = data.at(-1);
   return { data, next: rows.length > perPage && last !== undefined ? encodeAfter(key(last)) : null };

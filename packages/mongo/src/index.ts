@@ -27,6 +27,7 @@ export {
   findPage,
   findSome,
   mapPage,
+  pageByKey,
   pageOfRows,
   paginationOf,
   projectAfter,

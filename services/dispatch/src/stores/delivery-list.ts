@@ -9,7 +9,7 @@ import {
   type ProjectId,
   servingProvider,
 } from "@herald/contracts";
-import { deadlineOptions, decodeAfter, encodeAfter, guardStore, paginationOf } from "@herald/mongo";
+import { deadlineOptions, decodeAfter, guardStore, mapPage, pageByKey, paginationOf } from "@herald/mongo";
 import type { Db, Filter } from "mongodb";
 import { apnsId } from "../domain/batch.ts";
 import { skippedOf } from "../domain/notification-counts.ts";
@@ -74,12 +74,10 @@ export const createDeliveryList = (db: Db) => {
       found.push(...devices.filter(({ index }) => index > past));
       if (found.length > perPage) break;
     }
-    const shown = found.slice(0, perPage);
-    const last = shown.at(-1);
-    return {
-      data: shown.map(({ delivery }) => delivery),
-      next: found.length > perPage && last ? encodeAfter(last.key) : null,
-    };
+    return mapPage(
+      pageByKey(found, perPage, ({ key }) => key),
+      ({ delivery }) => delivery,
+    );
   };
 
   return guardStore({

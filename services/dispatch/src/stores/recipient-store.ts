@@ -13,7 +13,6 @@ import {
 import {
   deadlineOptions,
   decodeAfter,
-  encodeAfter,
   ensureIndexes,
   findSome,
   guardStore,
@@ -22,6 +21,7 @@ import {
   indexNames,
   insertMissing,
   mapPage,
+  pageByKey,
   pageOfRows,
   paginationOf,
   removeFirst,
@@ -268,9 +268,10 @@ export const createRecipientStore = (db: Db) => {
         const after = decodeAfter(request.after);
         // One more row than requested shows whether there is a next page.
         const rows = await read(Number(after?.slice(0, pageDigits) ?? 0), perPage + 1, after);
-        const last = rows[perPage - 1];
-        const next = rows.length > perPage && last ? encodeAfter(last.key) : null;
-        return { data: rows.slice(0, perPage).map(({ error }) => error), next };
+        return mapPage(
+          pageByKey(rows, perPage, ({ key }) => key),
+          ({ error }) => error,
+        );
       }
       const { page } = request;
       const skip = (page - 1) * perPage;
