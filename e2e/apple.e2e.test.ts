@@ -191,7 +191,7 @@ describe("two apps of one team", () => {
         status: "not_addressed",
         explanation: expect.arrayContaining([
           `It is for devices of the app \`${driver}\`, and the device names none.`,
-          "So it was not addressed.",
+          "So nothing was sent.",
         ]),
       });
     }

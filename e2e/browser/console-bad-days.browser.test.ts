@@ -34,7 +34,7 @@ test("a used-up quota is shown with the time to retry, and the draft stays", asy
   await page.keyboard.press("Enter");
   await page
     .getByRole("alert")
-    .getByText(/at most 60 in 60 s are accepted here; come back in \d+ s/)
+    .getByText(/at most 60 in 60 s are accepted here; retry in \d+ s/)
     .waitFor();
   await page
     .getByRole("alert")

@@ -16,7 +16,7 @@ export type Target =
 
 export type Device = {
   id: string;
-  /** Whole for the scopes `devices` and `export`, and for the device itself; for others `…` and its last eight characters, because an app identifies itself by it */
+  /** Complete for the scopes `devices` and `export`, and for the device itself; for others `…` and its last eight characters, because an app identifies itself by it */
   token: string;
   platform: Platform;
   /** Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform */
@@ -143,7 +143,7 @@ export type ImportFormat = Open<
 export type UnusedField = {
   /** As the file names it; of nested fields the path, such as `Demographic.Make` */
   field: string;
-  /** `unknown`: a device has nothing that it could become. `invalid`: its value is not valid, such as a time zone that is not an IANA name, and was left out. More may come */
+  /** `unknown`: no field of a device corresponds to it. `invalid`: its value is not valid, such as a time zone that is not an IANA name, and was left out. More may come */
   reason: Open<"unknown" | "invalid">;
   lines: number;
 };
@@ -174,7 +174,7 @@ export type Recipients = {
   /** Recipients whose devices were found */
   processed: number;
   refused: number;
-  /** Lines with the target of an earlier one, which counts */
+  /** Lines whose target an earlier line has */
   duplicates: number;
   /** Processed recipients without an active device */
   unmatched: number;
@@ -225,7 +225,7 @@ export type ExportedDelivery = {
 export type DeliveryStatus = Open<"pending" | "accepted" | "failed" | "expired" | "cancelled" | "skipped">;
 
 export type ExportedOpen = {
-  /** Of the row, for `after`: notification and device */
+  /** The id of the row, for `after`: notification and device */
   id: string;
   notification_id: string;
   device_id: string;
@@ -675,7 +675,7 @@ export type Wave = {
   /** When it begins */
   at: string;
   status: WaveStatus;
-  /** The time zones whose clocks show the local time then; `none`: devices without a time zone */
+  /** The time zones whose clocks then show the local time; `none`: devices without a time zone */
   time_zones: string[];
   /** Absent until it has been addressed */
   devices?: number;
@@ -996,7 +996,7 @@ export type Webhook = {
   enabled: boolean;
   disabled_reason?: DisabledReason;
   disabled_at?: string;
-  /** No attempt has succeeded since */
+  /** Since then no attempt has succeeded */
   failing_since?: string;
   /** Until then messages are also signed with the previous secret */
   previous_secret_until?: string;
@@ -1126,7 +1126,7 @@ export type DeclaredKind = {
   frequency_cap?: FrequencyCap;
 };
 
-/** The most notifications of the kind that a person gets in an hour, a day or a week from Monday, in the project's time zone. A device without a user counts alone */
+/** The maximum of notifications of the kind that a person gets in an hour, a day or a week from Monday, in the project's time zone. A device without a user counts alone */
 export type FrequencyCap = {
   count: number;
   per: Open<"hour" | "day" | "week">;
@@ -1185,7 +1185,7 @@ export type ProviderProblem = {
 export type Activity = {
   id: string;
   status: ActivityStatus;
-  /** Grows with each state */
+  /** Increases with each state */
   version: number;
   /** The name of the app's `ActivityAttributes` */
   attributes_type: string;
@@ -1223,7 +1223,7 @@ export type ActivityStatus = Open<"active" | "ended">;
 
 export type ActivityVersion = {
   id: string;
-  /** Grows with each state */
+  /** Increases with each state */
   version: number;
   /** The notification that sends this version */
   notification_id: string;
@@ -1232,7 +1232,7 @@ export type ActivityVersion = {
 export type DeviceActivity = {
   id: string;
   status: ActivityStatus;
-  /** Grows with each state */
+  /** Increases with each state */
   version: number;
   /** Seconds since 1970, as in the push of this version */
   timestamp: number;
@@ -1290,7 +1290,7 @@ export type Operator = {
   name: string;
   role: OperatorRole;
   projects: ProjectGrant[];
-  /** As the identity provider says */
+  /** As the identity provider names it */
   email?: string;
   /** Groups of the groups file at the last sign-in; their roles are added. Absent: never signed in by the identity provider */
   groups?: string[];
@@ -1358,7 +1358,7 @@ export type AuditRow = {
   action: string;
   project_id?: string;
   target: string;
-  /** Empty where Herald itself acts */
+  /** Empty when Herald itself acts */
   address: string;
   request_id?: string;
   /** What was there, without secrets */
@@ -1381,7 +1381,7 @@ export type AuditCheck = {
   valid: boolean;
   /** Rows that were checked by this request */
   checked: number;
-  /** The first row that does not fit */
+  /** The first row that breaks the chain */
   problem?: {
     sequence: number;
     detail: string;
@@ -1471,7 +1471,7 @@ export type SystemStatus = {
   /** Projects that send more than their share, at most 100, the longest waiting first */
   backlogs: {
     project_id: string;
-    /** Sends to few devices that wait for the project's turn. They are not in lists yet */
+    /** Sends to few devices that wait for the project's turn; lists do not show them yet */
     sends: number;
     /** When the oldest of them was accepted */
     since: string;
@@ -1684,7 +1684,7 @@ export type EventData = {
       /** SHA-256 in hex */
       token_hash: string;
       at: string;
-      /** Absent: its provider calls the token unregistered */
+      /** Absent when its provider calls the token unregistered */
       reason?: Open<"token-invalid" | "endpoint-forbidden">;
     }[];
   };
@@ -1951,7 +1951,7 @@ export type NewDevice = {
     | {
         p256dh: string;
         auth: string;
-        /** The `applicationServerKey` that the subscription was made with. Absent: what is known of this endpoint stays, and a new one is taken to be made with the current key */
+        /** The `applicationServerKey` that the subscription was made with. Absent: a known endpoint keeps its key, and a new one counts as made with the current key */
         vapid_key?: string | undefined;
       }
     | undefined;
@@ -1983,7 +1983,7 @@ export type DeviceChange = {
     | {
         p256dh: string;
         auth: string;
-        /** The `applicationServerKey` that the subscription was made with. Absent: what is known of this endpoint stays, and a new one is taken to be made with the current key */
+        /** The `applicationServerKey` that the subscription was made with. Absent: a known endpoint keeps its key, and a new one counts as made with the current key */
         vapid_key?: string | undefined;
       }
     | undefined;
@@ -2330,7 +2330,7 @@ export type TestPush = {
     | {
         p256dh: string;
         auth: string;
-        /** The `applicationServerKey` that the subscription was made with. Absent: what is known of this endpoint stays, and a new one is taken to be made with the current key */
+        /** The `applicationServerKey` that the subscription was made with. Absent: a known endpoint keeps its key, and a new one counts as made with the current key */
         vapid_key?: string | undefined;
       }
     | undefined;

@@ -183,7 +183,7 @@ export const DeliveryFailedV1 = defineEvent("DeliveryFailedV1", {
       token_hash: hash,
       /** When the provider refused the token, or else when the attempt began: only an older registration is deactivated. */
       at: time,
-      reason: BadTokenReason.optional().meta({ description: "Absent: its provider calls the token unregistered" }),
+      reason: BadTokenReason.optional().meta({ description: "Absent when its provider calls the token unregistered" }),
     }),
   ),
 });

@@ -138,7 +138,7 @@ describe("a check finds", () => {
       expect(await verify(), JSON.stringify(change)).toMatchObject({
         valid: false,
         checked: 2,
-        problem: { sequence: 3, detail: "the row was changed or forged: its hash is another" },
+        problem: { sequence: 3, detail: "the row was changed or forged: its hash differs" },
       });
       await rows().replaceOne({ _id: 3 }, original);
       expect(await verify()).toMatchObject({ valid: true, checked: 4 });

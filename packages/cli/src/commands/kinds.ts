@@ -82,7 +82,7 @@ export const addKinds = (group: Command, add: Add) => {
   );
   addDelete(group, add, {
     usage: "delete <kind>",
-    does: "Take the declaration of a kind back",
+    does: "Delete a kind",
     question: (kind) => `Delete the kind ${kind}? Sends that name it then go to every device, any number of times.`,
     run: ({ admin, project }, kind) => admin().kinds.delete(project(), kind),
   });

@@ -125,7 +125,7 @@ type AuditFilters = { operator?: string; action?: string; after?: string; before
 export const addAudit = (group: Command, add: Add) => {
   add<ListChoice & AuditFilters>(group, {
     usage: "list",
-    does: "List what operators did, newest first",
+    does: "List audit rows, newest first",
     options: [
       option("--operator <id>", "only this operator: opr_…, or root"),
       option("--action <operation>", "only this operation, such as deleteProject"),

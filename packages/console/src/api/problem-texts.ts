@@ -15,7 +15,10 @@ const missing = (what: string): ProblemText =>
 const full = (what: string): ProblemText =>
   text(`This project has as many ${what} as it may have`, "Delete one that is no longer needed, then try again.");
 const soon = (what: string): ProblemText =>
-  text(`${what} does not answer`, "Try again in a minute. If it stays so, ask who runs Herald to check Operations.");
+  text(
+    `${what} does not answer`,
+    "Try again in a minute. If it persists, ask an operator of Herald to check Operations.",
+  );
 const notNow = (what: string): ProblemText => text(what, "Wait a moment, then try again.");
 const otherProgram = (what: string): ProblemText =>
   text(what, "Reload the page. If it happens again, report it with the details.");
@@ -95,10 +98,10 @@ export const problemTexts: Readonly<Record<string, ProblemText>> = {
     "This project has as many devices as it may have",
     "Raise its limit of devices under Settings, Limits.",
   ),
-  "import-completed": text("This import has its whole file already", "Begin a new import for another file."),
+  "import-completed": text("This import has its whole file already", "Start a new import for another file."),
   "import-position-mismatch": text(
     "The upload continues at another line",
-    "Begin the upload again with the whole file.",
+    "Start the upload again with the whole file.",
   ),
   "recipients-complete": text("This notification has all its recipients", "Nothing needs to be uploaded."),
   "activity-exists": text("Another Live Activity had this id", "Choose another id."),

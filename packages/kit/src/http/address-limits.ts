@@ -103,7 +103,7 @@ export const createConnections = (
         { retryAfterSeconds },
       );
     if (!hasRoom(address) && !closeOwn() && !closeIdle(() => true))
-      return new HeraldError("overloaded", "connection: as many as are taken here are open; try again later", {
+      return new HeraldError("overloaded", "connection: connection limit reached; try again later", {
         retryAfterSeconds,
       });
     return undefined;
@@ -186,11 +186,11 @@ export const createMemoryLimit = ({
         if (shares.of(address) + bytes > maxPerAddress)
           throw new HeraldError(
             "rate-limited",
-            `connection: requests of one address may have ${maxPerAddress} bytes under way; wait for the answers to earlier ones`,
+            `connection: requests of one address may have ${maxPerAddress} bytes in progress; wait for the answers to earlier ones`,
             { retryAfterSeconds, headers: closing },
           );
         if (bytes > shares.free() || !shares.has(address, bytes))
-          throw new HeraldError("overloaded", "connection: too much is under way here; try again later", {
+          throw new HeraldError("overloaded", "connection: out of memory for requests; try again later", {
             retryAfterSeconds,
             headers: closing,
           });

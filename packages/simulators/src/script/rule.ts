@@ -130,7 +130,7 @@ const CheckedRule = shape.superRefine((rule, context) => {
   if (!anyGiven(rule, [...answerFields, "goaway", "oneStreamStart"])) {
     context.addIssue({
       code: "custom",
-      message: `says nothing to do: give one of ${answerFields.join(", ")}, goaway, oneStreamStart`,
+      message: `does nothing: give one of ${answerFields.join(", ")}, goaway, oneStreamStart`,
     });
   }
   const odd = unlikeApple(rule);

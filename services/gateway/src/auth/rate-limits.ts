@@ -42,7 +42,7 @@ const limited = (what: string, state: LimitState, code: "rate-limited" | "quota-
   const { limit, seconds } = state.policy;
   return new HeraldError(
     code,
-    `${what}: at most ${limit} in ${seconds} s are accepted here; come back in ${state.resetSeconds} s`,
+    `${what}: at most ${limit} in ${seconds} s are accepted here; retry in ${state.resetSeconds} s`,
     { retryAfterSeconds: state.resetSeconds, headers: rateLimitHeaders([state]) },
   );
 };

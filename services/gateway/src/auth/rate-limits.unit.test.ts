@@ -89,7 +89,7 @@ test("a project has a limit of notifications in an hour, and the refusal says wh
     granted: 1,
     refusal: {
       code: "quota-exceeded",
-      message: "notifications: at most 4 in 3600 s are accepted here; come back in 3600 s",
+      message: "notifications: at most 4 in 3600 s are accepted here; retry in 3600 s",
       retryAfterSeconds: 3_600,
       headers: { "ratelimit-policy": '"sends";q=4;w=3600', ratelimit: '"sends";r=0;t=3600' },
     },
@@ -106,8 +106,7 @@ test("each notification of a batch counts as a request, and a refused batch coun
   await countRequest(one);
   await expect(countBatch(one, 3)).rejects.toMatchObject({
     code: "rate-limited",
-    message:
-      "requests: each notification of a batch counts as one: at most 3 in 10 s are accepted here; come back in 10 s",
+    message: "requests: each notification of a batch counts as one: at most 3 in 10 s are accepted here; retry in 10 s",
     headers: { ratelimit: '"token";r=0;t=10' },
   });
   expect((await countBatch(one, 2)).ratelimit).toBe('"token";r=0;t=10, "project";r=2;t=10');
@@ -131,7 +130,7 @@ test("a project has a limit of dry runs in a minute, whatever it sends", async (
   await times(2, () => countDryRun(project));
   await expect(countDryRun(project)).rejects.toMatchObject({
     code: "quota-exceeded",
-    message: "dry runs: at most 2 in 60 s are accepted here; come back in 60 s",
+    message: "dry runs: at most 2 in 60 s are accepted here; retry in 60 s",
     retryAfterSeconds: 60,
     headers: { "ratelimit-policy": '"dry-runs";q=2;w=60', ratelimit: '"dry-runs";r=0;t=60' },
   });

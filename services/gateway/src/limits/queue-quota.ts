@@ -45,7 +45,7 @@ export type QueueQuota = ReturnType<typeof createQueueQuota>;
 const tooManyWaiting = (limit: QueueLimit): HeraldError =>
   new HeraldError(
     "quota-exceeded",
-    `notifications: at most ${limit.messages} notifications, or ${limit.bytes} bytes, of a project may wait to be sent; come back in ${retryAfterSeconds} s`,
+    `notifications: at most ${limit.messages} notifications, or ${limit.bytes} bytes, of a project may wait to be sent; retry in ${retryAfterSeconds} s`,
     { retryAfterSeconds },
   );
 

@@ -102,7 +102,7 @@ const tooFast = (waitMs: number): HeraldError => {
   const retryAfterSeconds = Math.ceil(waitMs / 1_000);
   return new HeraldError(
     "rate-limited",
-    `activity: may have one version a second, and ${activityLimits.burst} at once; come back in ${retryAfterSeconds} s`,
+    `activity: may have one version a second, and ${activityLimits.burst} at once; retry in ${retryAfterSeconds} s`,
     { retryAfterSeconds },
   );
 };

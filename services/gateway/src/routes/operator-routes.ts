@@ -135,7 +135,7 @@ export const operatorRoutes = [
 export const getStatus = defineRoute("getStatus", "get /admin/v1/status", {
   summary: "Read the state of the system",
   description:
-    "Services with their replicas, versions and readiness; streams, durables, providers that need a person, and dead letters. Each process reports every five seconds; one that stops reporting without a stop is listed as `not_answering` for ten minutes. Answered from memory, so it is fast whatever is unavailable.",
+    "Services with their replicas, versions and readiness; streams, durables, providers that need a person, and dead letters. Each process reports every five seconds; one that stops reporting without a stop is listed as `not_answering` for ten minutes. Answered from memory, so it is fast even when something is unavailable.",
   access: viewer,
   responses: { 200: { description: "The state of the system", schema: dataOf(SystemStatus) } },
   handle: async ({ status }) => ok(status.read()),

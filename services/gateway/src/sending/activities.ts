@@ -48,7 +48,7 @@ export const createActivityStore = ({ bus, limits, now, log }: Deps) => {
   const bucket = () => openBucket(bus(), "push_activities", ActivityRecord);
   const places = () => openBucket(bus(), "push_activities", z.object({}));
   const refusal = (what: string) => () =>
-    new HeraldError("quota-exceeded", `activity: ${what}; come back in ${quotaRetrySeconds} s`, {
+    new HeraldError("quota-exceeded", `activity: ${what}; retry in ${quotaRetrySeconds} s`, {
       retryAfterSeconds: quotaRetrySeconds,
     });
   const active = createQueueQuota({

@@ -84,8 +84,8 @@ const absence = (facts: TraceFacts): string[] => {
       `The same app installation is reached through ${reachedThrough}, which its platform's own provider serves.`,
     );
   if (reasons.length === 0 && matched !== undefined)
-    reasons.push("When the audience was read it did not: the device was inactive then, or has changed since.");
-  return [...reasons, "So it was not addressed."];
+    reasons.push("It did not match when the audience was read: the device was inactive then, or has changed since.");
+  return [...reasons, "So nothing was sent."];
 };
 
 const reportSentences = ({ received_at, opened_at, button, dismissed_at }: Reported = {}): string[] =>

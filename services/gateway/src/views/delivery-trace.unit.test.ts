@@ -136,7 +136,7 @@ describe("the delivery trace of a device", () => {
       "not subscribed",
       { device: { topics: [] } },
       "not_addressed",
-      ["None of its targets names the device.", "It is not subscribed to `news`, `sport`.", "So it was not addressed."],
+      ["None of its targets names the device.", "It is not subscribed to `news`, `sport`.", "So nothing was sent."],
     ],
     [
       "inactive",
@@ -145,7 +145,7 @@ describe("the delivery trace of a device", () => {
       [
         "Its target `news` names the device.",
         "The device is inactive, and only active devices are sent to.",
-        "So it was not addressed.",
+        "So nothing was sent.",
       ],
     ],
     [
@@ -155,7 +155,7 @@ describe("the delivery trace of a device", () => {
       [
         "Its target `news` names the device.",
         `The device registered at ${t(2)}, after the notification was accepted.`,
-        "So it was not addressed.",
+        "So nothing was sent.",
       ],
     ],
     [
@@ -164,8 +164,8 @@ describe("the delivery trace of a device", () => {
       "not_addressed",
       [
         "Its target `news` names the device.",
-        "When the audience was read it did not: the device was inactive then, or has changed since.",
-        "So it was not addressed.",
+        "It did not match when the audience was read: the device was inactive then, or has changed since.",
+        "So nothing was sent.",
       ],
     ],
     [

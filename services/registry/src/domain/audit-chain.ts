@@ -107,5 +107,5 @@ export const chainFault = (keys: Keys, last: Predecessor | undefined, row: Audit
   const key = keys.find(({ id }) => id === row.keyId);
   if (key === undefined) return unknownKey(row.keyId);
   const { hash, ...fields } = row;
-  return sealWith(key.secret, fields) === hash ? undefined : "the row was changed or forged: its hash is another";
+  return sealWith(key.secret, fields) === hash ? undefined : "the row was changed or forged: its hash differs";
 };

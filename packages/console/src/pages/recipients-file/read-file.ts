@@ -79,7 +79,7 @@ const ofJson = (text: string): Record<string, unknown> | string => {
 export const readFirstRecipient = async (file: File): Promise<FileRecipient | string> => {
   const text = (await headOf(file)).replace(/^\uFEFF/, "");
   if (text.trim() === "") return "The file is empty.";
-  if (text.includes("\0")) return "The file is no text in UTF-8. Save it as CSV in UTF-8.";
+  if (text.includes("\0")) return "The file is not text in UTF-8. Save it as CSV in UTF-8.";
   const row = isCsvName(file.name) ? ofCsv(text) : ofJson(text);
   if (typeof row === "string") return row;
   const { target, variables = {} } = row;

@@ -37,7 +37,7 @@ export const FileReport = ({ report }: { readonly report: Recipients }) => {
       />
       {errors.length > 0 && (
         <>
-          <Note>The first problems by line. A refused line gets nothing, and stops no other.</Note>
+          <Note>The first problems by line. A refused line does not stop the others.</Note>
           <Rows
             rows={errors}
             columns={recipientErrorColumns}

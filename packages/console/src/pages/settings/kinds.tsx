@@ -134,7 +134,7 @@ export default function Kinds() {
         }}
         empty={{
           title: "No kinds declared",
-          text: "Declare the kinds of notifications that people may switch off, or get only so often.",
+          text: "Declare the kinds of notifications that people may switch off, or that have a cap.",
         }}
         add={may && { label: "Declare a kind", Form: KindForm, made: "" }}
         columns={({ refresh }) => [

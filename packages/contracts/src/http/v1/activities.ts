@@ -155,7 +155,7 @@ const version = z
   .number()
   .int()
   .min(1)
-  .meta({ description: "Grows with each state", examples: [3] });
+  .meta({ description: "Increases with each state", examples: [3] });
 
 /** The answer to a write. */
 export const ActivityVersion = named(

@@ -23,7 +23,7 @@ export const AuditRow = named("AuditRow", {
   }),
   project_id: ProjectId.optional(),
   target: z.string().meta({ examples: ["/admin/v1/projects/prj_06bq4ghm31tz5d2ns8y7k9w0ac"] }),
-  address: z.string().meta({ description: "Empty where Herald itself acts", examples: ["203.0.113.7"] }),
+  address: z.string().meta({ description: "Empty when Herald itself acts", examples: ["203.0.113.7"] }),
   request_id: z
     .string()
     .optional()
@@ -71,8 +71,8 @@ export const AuditCheck = named("AuditCheck", {
     .object({ sequence: z.number().int(), detail: z.string() })
     .optional()
     .meta({
-      description: "The first row that does not fit",
-      examples: [{ sequence: 17, detail: "the row was changed: its hash is another" }],
+      description: "The first row that breaks the chain",
+      examples: [{ sequence: 17, detail: "the row was changed: its hash differs" }],
     }),
   head: z.object({ sequence: z.number().int(), hash: Hash }).nullable().meta({
     description: "The last checked row. Keep it elsewhere to prove later that no row before it has changed",

@@ -65,7 +65,7 @@ export const DeviceApp = AppId.meta({
 export const SubscriptionKeys = WebPushKeys.extend({
   vapid_key: VapidPublicKey.optional().meta({
     description:
-      "The `applicationServerKey` that the subscription was made with. Absent: what is known of this endpoint stays, and a new one is taken to be made with the current key",
+      "The `applicationServerKey` that the subscription was made with. Absent: a known endpoint keeps its key, and a new one counts as made with the current key",
   }),
 }).meta({ id: "SubscriptionKeys" });
 export type SubscriptionKeys = z.infer<typeof SubscriptionKeys>;

@@ -42,7 +42,7 @@ export const Device = named(
     id: DeviceId,
     token: PushToken.meta({
       description:
-        "Whole for the scopes `devices` and `export`, and for the device itself; for others `…` and its last eight characters, because an app identifies itself by it",
+        "Complete for the scopes `devices` and `export`, and for the device itself; for others `…` and its last eight characters, because an app identifies itself by it",
       examples: [tokenExample],
     }),
     platform: Platform,

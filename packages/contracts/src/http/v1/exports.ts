@@ -94,7 +94,7 @@ export type ExportedDelivery = z.infer<typeof ExportedDelivery>;
 
 /** A row of an export of opens. */
 export const ExportedOpen = named("ExportedOpen", {
-  id: z.string().meta({ description: "Of the row, for `after`: notification and device" }),
+  id: z.string().meta({ description: "The id of the row, for `after`: notification and device" }),
   notification_id: NotificationId,
   device_id: DeviceId,
   platform: Platform.optional(),

@@ -56,7 +56,7 @@ export const UnusedField = named(
     field,
     reason: z.enum(["unknown", "invalid"]).meta({
       description:
-        "`unknown`: a device has nothing that it could become. `invalid`: its value is not valid, such as a time zone that is not an IANA name, and was left out. More may come",
+        "`unknown`: no field of a device corresponds to it. `invalid`: its value is not valid, such as a time zone that is not an IANA name, and was left out. More may come",
     }),
     lines: count,
   },

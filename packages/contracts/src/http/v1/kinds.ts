@@ -18,7 +18,7 @@ export const FrequencyCap = z
   .meta({
     id: "FrequencyCap",
     description:
-      "The most notifications of the kind that a person gets in an hour, a day or a week from Monday, in the project's time zone. A device without a user counts alone",
+      "The maximum of notifications of the kind that a person gets in an hour, a day or a week from Monday, in the project's time zone. A device without a user counts alone",
     examples: [{ count: 2, per: "day" }],
   });
 export type FrequencyCap = z.infer<typeof FrequencyCap>;

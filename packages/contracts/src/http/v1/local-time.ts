@@ -133,7 +133,7 @@ export const Wave = named(
     at: z.iso.datetime().meta({ description: "When it begins" }),
     status: WaveStatus,
     time_zones: z.array(z.string()).meta({
-      description: "The time zones whose clocks show the local time then; `none`: devices without a time zone",
+      description: "The time zones whose clocks then show the local time; `none`: devices without a time zone",
       examples: [["Europe/Berlin", "none"]],
     }),
     devices: z.number().int().min(0).optional().meta({ description: "Absent until it has been addressed" }),

@@ -74,7 +74,7 @@ export const NewRecipients = z
       .replace(
         /, (?=[^,]*$)/,
         " or all ",
-      )}, each with values of its own for the texts. Of two lines with one target the first counts`,
+      )}, each with values of its own for the texts. Of duplicate targets, the first wins`,
     examples: [[{ target: "user:u_8412", variables: { order: "42" } }]],
   });
 

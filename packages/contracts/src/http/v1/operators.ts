@@ -56,7 +56,7 @@ export const Operator = named("Operator", {
   email: z
     .string()
     .optional()
-    .meta({ description: "As the identity provider says", examples: ["maria@example.com"] }),
+    .meta({ description: "As the identity provider names it", examples: ["maria@example.com"] }),
   groups: z
     .array(z.string())
     .optional()

@@ -14,7 +14,7 @@ export const Recipients = named(
     recipients: count.meta({ description: "Lines that were accepted" }),
     processed: count.meta({ description: "Recipients whose devices were found" }),
     refused: count,
-    duplicates: count.meta({ description: "Lines with the target of an earlier one, which counts" }),
+    duplicates: count.meta({ description: "Lines whose target an earlier line has" }),
     unmatched: count.meta({ description: "Processed recipients without an active device" }),
     errors_left_out: count.meta({ description: "Errors beyond the 10,000 that are kept" }),
     complete: z.boolean().meta({

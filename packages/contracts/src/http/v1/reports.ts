@@ -26,6 +26,6 @@ export const ReportNotification = namedBody("ReportNotification", report);
 export const OpenNotification = namedBody("OpenNotification", {
   ...report,
   button: ButtonId.optional().meta({
-    description: "The id of the button that was pressed. Another id than one of the notification's counts as none",
+    description: "The id of the button that was pressed. An id that is not one of the notification's counts as none",
   }),
 });

@@ -49,7 +49,7 @@ const ProviderTrouble = z.object({
 const Backlog = z.object({
   project_id: ProjectId,
   sends: count.meta({
-    description: "Sends to few devices that wait for the project's turn. They are not in lists yet",
+    description: "Sends to few devices that wait for the project's turn; lists do not show them yet",
   }),
   since: time.meta({ description: "When the oldest of them was accepted" }),
 });

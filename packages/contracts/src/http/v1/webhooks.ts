@@ -49,7 +49,7 @@ export const Webhook = named("Webhook", {
   enabled: z.boolean(),
   disabled_reason: DisabledReason.optional(),
   disabled_at: z.iso.datetime().optional(),
-  failing_since: z.iso.datetime().optional().meta({ description: "No attempt has succeeded since" }),
+  failing_since: z.iso.datetime().optional().meta({ description: "Since then no attempt has succeeded" }),
   previous_secret_until: z.iso
     .datetime()
     .optional()
