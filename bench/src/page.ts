@@ -127,10 +127,11 @@ const summaryRows = (tables: readonly Table[], before: Rows): Rows =>
     }),
   );
 
+const nameOf = ({ work, unit }: Goal): string => `${work}, ${unit}`;
+
 const goalCells = (goal: Goal, tables: readonly Table[]): Map<string, string> => {
   const { reached, state } = evaluateGoal(goal, tables);
   return new Map([
-    ["in", goal.unit],
     ["threshold", `${goal.atMost ? "≤" : "≥"} ${goal.threshold}`],
     ["goal", String(goal.goal)],
     ["reached", reached?.toFixed(goal.digits) ?? ""],
@@ -142,7 +143,7 @@ const goalRows = (tables: readonly Table[], before: Rows): Rows =>
   new Map(
     goals.map((goal) => {
       const now = goalCells(goal, tables);
-      return [goal.work, now.get("reached") === "" ? (before.get(goal.work) ?? now) : now];
+      return [nameOf(goal), now.get("reached") === "" ? (before.get(nameOf(goal)) ?? now) : now];
     }),
   );
 
