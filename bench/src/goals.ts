@@ -149,7 +149,6 @@ export const evaluateGoal = (goal: Goal, tables: readonly Table[]): GoalResult =
   const reached = goal.reached(figureIn(tables));
   if (reached === undefined) return { state: "not measured" };
   const beyond = (limit: number): number => (goal.atMost ? limit / reached : reached / limit);
-  const state =
-    beyond(goal.goal) >= 1 ? "goal" : beyond(goal.threshold) >= 1 ? "threshold" : "missed";
+  const state = beyond(goal.goal) >= 1 ? "goal" : beyond(goal.threshold) >= 1 ? "threshold" : "missed";
   return { reached, state };
 };
