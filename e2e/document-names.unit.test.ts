@@ -116,7 +116,7 @@ test("every command of herald has its flags", () => {
 
 test("the glossary has every scope, role and status", () => {
   const glossary = read("docs/reference/glossary.md");
-  const row = (term: string) => glossary.split("\n").find((line) => line.startsWith(`| ${term} |`)) ?? "";
+  const row = (term: string) => glossary.split("\n").find((line) => line.startsWith(`- **${term}**:`)) ?? "";
   for (const scope of Scope.options) expect(row("scope")).toContain(`\`${scope}\``);
   for (const role of OperatorRole.options) expect(row("operator")).toContain(`\`${role}\``);
   expect(NotificationStatus.options).toContain("paused");
