@@ -57,13 +57,10 @@ export type Run = {
   readonly at: Date;
 };
 
-const pageHead = ["row", "fault", "passes if", "sent", "repeated", "recovery"];
-/** The columns that a run measures; the others say what the row is. */
-const measured = 3;
-
-const measuredCells = (outcome: Outcome, long: boolean): string[] => {
+const pageHead = ["row", "fault", "passes if", "recovery"];
+/** The cell that a run measures; the others say what the row is. */
+const measuredCell = (outcome: Outcome, long: boolean): string => {
   const { findings } = outcome;
-  const result = resultOf(outcome);
   const why = [
     ...(findings && findings.lost > 0 ? [`${findings.lost} lost`] : []),
     ...(findings && findings.repeated.unmarked > 0 ? [`${findings.repeated.unmarked} repeated without a mark`] : []),
@@ -74,11 +71,7 @@ const measuredCells = (outcome: Outcome, long: boolean): string[] => {
     failed: `failed: ${why.join("; ").replaceAll("|", "/")}`,
     "not here": "not here",
   } satisfies Record<RowResult, string>;
-  return [
-    findings ? String(findings.sent) : "",
-    findings ? String(findings.repeated.marked) : "",
-    `${shown[result]}${long ? ", long" : ""}`,
-  ];
+  return `${shown[resultOf(outcome)]}${long ? ", long" : ""}`;
 };
 
 /** The faults of docs/reference/reliability.md: this run in the order of `rows`. Rows that did not run keep their results. */
@@ -86,18 +79,20 @@ export function page({ outcomes, long, command, at }: Run, rows: readonly Row[],
   const found = new Map(outcomes.map((one) => [one.row.name, one]));
   const earlier = new Map(
     before.split("\n").map((line) => {
-      const cells = line.split("|").slice(1, -1);
-      return [cells[0]?.trim(), cells.slice(-measured).map((cell) => cell.trim())];
+      const cells = line.split("|").map((cell) => cell.trim());
+      return [cells[1], cells.at(-2)];
     }),
   );
   const lines = rows.flatMap((row) => {
     const outcome = found.get(row.name);
-    const cells = outcome ? measuredCells(outcome, long) : earlier.get(row.name);
-    return cells ? [{ ...row, cells }] : [];
+    const result = outcome ? measuredCell(outcome, long) : earlier.get(row.name);
+    return result === undefined ? [] : [{ ...row, result }];
   });
-  const cellsOf = ({ name, fault, pass, cells }: (typeof lines)[number], at: number) => [
-    ...[name, fault, pass === lines[at - 1]?.pass ? "as above" : pass],
-    ...cells,
+  const cellsOf = ({ name, fault, pass, result }: (typeof lines)[number], at: number) => [
+    name,
+    fault,
+    pass === lines[at - 1]?.pass ? "as above" : pass,
+    result,
   ];
   const table = [pageHead, pageHead.map(() => "---"), ...lines.map(cellsOf)]
     .map((line) => `| ${line.join(" | ")} |`)
@@ -109,13 +104,10 @@ Which faults and attacks Herald is tested against, and what must hold in each. [
 ## Faults
 
 Last written by \`${command}\` on ${at.toISOString().slice(0, 10)}, on ${machine()}; rows that it did not run are as they were.
-Each row runs under load, with every program in a process of its own: broadcasts to three platforms, ten single sends a second, opens. In
-every row that passed, each device of each accepted notification had a final state 60 s after the recovery, or after the last retry that the
-row waits for, and each repeat was marked. Results are of the short form, which takes seconds, unless they say *long* (\`--long\`). A slow
-machine gets longer limits; the command says how much.
-
-*No repeat*: not even a marked one. *Sent*: devices of accepted notifications. *Repeated*: accepted twice by the provider, and marked.
-*Recovery*: from the end of the fault until a new send reaches its provider, the longest of the row; a row that did not pass says so there.
+Each row runs under load, with every program in a process of its own. A row passes if, in addition, each device of each accepted notification had
+a final state 60 s after the recovery, or after the last retry that the row waits for, and each repeat was marked. *No repeat*: not even a
+marked one. *Recovery*: from the end of the fault until a new send reaches its provider; a row that did not pass says so there. Results are of
+the short form unless they say *long*; a slow machine gets longer limits.
 
 ${table}
 `;
