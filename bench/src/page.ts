@@ -49,7 +49,7 @@ const rowsIn = (section = ""): Rows => {
   );
 };
 
-const rowOf = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
+const rowOf = (cells: readonly string[]): string => `|${cells.join("|")}|`;
 
 const textOf = (rows: Rows): string => {
   const columns = [...new Set([...rows.values()].flatMap((cells) => [...cells.keys()]))];

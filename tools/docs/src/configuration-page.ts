@@ -86,7 +86,7 @@ const entry = ({ name, defaults, secret, ...rest }: Variable, all: number): stri
   return [
     `### ${name}`,
     "",
-    cell(`${rest.meaning} ${accepts}.`),
+    cell(/^(Any t|T)ext$/.test(accepts) ? rest.meaning : `${rest.meaning} ${accepts}.`),
     "",
     `Default: ${standard}.${read}${secret ? ` Or \`${fileVariable(name)}\`.` : ""}`,
     "",
