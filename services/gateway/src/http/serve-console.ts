@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { HeraldError, type HttpRoute } from "@herald/kit";
-import { builtFiles } from "./built-files.ts";
+import { sendBuilt } from "./send-built.ts";
 
 /** The folder into which `npm run build` writes the console, beside the program that serves it. */
 export const builtConsole = join(import.meta.dirname, "console");
@@ -18,18 +18,16 @@ const fileName = /^(?:assets\/)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.[a-z0-9]+$/;
  * counts a request without a credential and may refuse it.
  */
 export const consoleRoutes = (folder: string, count: (request: IncomingMessage) => Promise<void>): HttpRoute[] => {
-  /** Names of assets contain a hash of their content, so those never change. */
-  const files = builtFiles(folder, (name) => !name.startsWith("assets/"));
-
   const serve = async (request: IncomingMessage, response: ServerResponse, path: string): Promise<void> => {
     await count(request);
     const asked = path.replace(/^\/console\/?/, "");
     const name = fileName.test(asked) ? asked : "index.html";
     const headers = {
       "content-security-policy": consolePolicy,
+      // Names of assets contain a hash of their content.
       "cache-control": name.startsWith("assets/") ? "public, max-age=31536000, immutable" : "no-cache",
     };
-    if (await files.send(request, response, name, headers)) return;
+    if (await sendBuilt(request, response, { folder, name, headers })) return;
     const why = name === "index.html" ? "the console is not built; `npm run build` makes it" : "file not found";
     throw new HeraldError("route-not-found", `path: ${why}`);
   };
