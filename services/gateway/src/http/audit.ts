@@ -18,4 +18,3 @@ export const createAuditPublisher =
     } as const;
     await publish({ id: randomUUID(), event: "AuditRecordedV1", subject: change.operator.id, at, data });
   };
-export type Audit = ReturnType<typeof createAuditPublisher>;
