@@ -155,59 +155,45 @@ export const deviceRoutes = [
   }),
 ];
 
-const deleteDevice = defineRoute("deleteDevice", "delete /api/v1/devices/{id}", {
-  summary: "Delete a device",
-  access: projectOrDevice("devices"),
-  params: { id: deviceParam },
-  responses: { 204: { description: "The device is deleted" } },
-  handle: async ({ sendRequest }, { caller, params }) =>
-    sendRequest(DeleteDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) }).then(noContent),
-});
-
-export const deviceRoutes = [listDevices, registerDevice, getDevice, changeDevice, deleteDevice];
-
-const getDeliveryTrace = defineRoute("getDeliveryTrace", "get /api/v1/notifications/{id}/devices/{device}", {
-  summary: "Read the delivery trace of a notification on one device",
-  description:
-    "Explains one delivery, as data and in sentences: the target that matches the device or why it got nothing, each attempt with the provider's response, the next attempt, and when the notification was opened. Targets are matched against the device as it is now.",
-  access: project("read"),
-  params: { id: notificationParam, device: deviceParam },
-  responses: { 200: { description: "The delivery trace", schema: dataOf(DeliveryTrace) } },
-  errors: ["notification-gone"],
-  handle: async ({ sendRequest }, { caller, params: { id, device: deviceId } }) => {
-    const { projectId } = caller;
-    const trace = await sendRequest(GetDeliveryTrace, { projectId, notificationId: id, deviceId });
-    const [explained, opens] = await Promise.all([
-      sendRequest(ExplainDevice, { projectId, deviceId, ...audienceOfContent(trace.notification) }),
-      sendRequest(OpensOfDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
-    ]);
-    const matched = explained.matched === undefined ? undefined : targetFor(caller, explained.matched);
-    return ok(deliveryTrace({ ...trace, ...explained, matched, reported: reportedOf(opens, deviceId) }));
-  },
-});
-
-const listDeviceNotifications = defineRoute("listDeviceNotifications", "get /api/v1/devices/{id}/notifications", {
-  summary: "List the notifications of a device, newest first",
-  description:
-    "The timeline of a device: every notification that had the device in its audience, with its result there. The delivery trace explains one of them, and why the device did not get another. A page looks at a limited number of the project's large notifications: it may have fewer rows than `per_page`, so continue while `next` is not null. Notifications are kept for a limited time after their end.",
-  access: project("read"),
-  params: { id: deviceParam },
-  query: z.strictObject(keysetQuery),
-  responses: { 200: { description: "A page of the timeline", schema: keysetPageOf(DeviceNotification) } },
-  handle: async ({ sendRequest }, { caller: { projectId }, params, query }) => {
-    const one = { projectId, deviceId: params.id };
-    const [page] = await Promise.all([
-      sendRequest(ListDeviceNotifications, { ...one, page: keysetRequest(query) }),
-      sendRequest(GetDevice, one),
-    ]);
-    const notificationIds = page.data.map(({ notification }) => notification.id);
-    const data = await withReported(
-      page.data,
-      ({ notification }) => notification.id,
-      () => sendRequest(OpensOfNotifications, { ...one, notificationIds }),
-    );
-    return pageReply({ ...page, data });
-  },
-});
-
-export const deliveryTraceRoutes = [getDeliveryTrace, listDeviceNotifications];
+export const deliveryTraceRoutes = [
+  defineRoute("getDeliveryTrace", "get /api/v1/notifications/{id}/devices/{device}", {
+    summary: "Read the delivery trace of a notification on one device",
+    description:
+      "Explains one delivery, as data and in sentences: the target that matches the device or why it got nothing, each attempt with the provider's response, the next attempt, and when the notification was opened. Targets are matched against the device as it is now.",
+    access: project("read"),
+    responses: { 200: { description: "The delivery trace", schema: dataOf(DeliveryTrace) } },
+    errors: ["notification-gone"],
+    handle: async ({ sendRequest }, { caller, params: { id, device: deviceId } }) => {
+      const { projectId } = caller;
+      const trace = await sendRequest(GetDeliveryTrace, { projectId, notificationId: id, deviceId });
+      const [explained, opens] = await Promise.all([
+        sendRequest(ExplainDevice, { projectId, deviceId, ...audienceOfContent(trace.notification) }),
+        sendRequest(OpensOfDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
+      ]);
+      const matched = explained.matched === undefined ? undefined : targetFor(caller, explained.matched);
+      return ok(deliveryTrace({ ...trace, ...explained, matched, reported: reportedOf(opens, deviceId) }));
+    },
+  }),
+  defineRoute("listDeviceNotifications", "get /api/v1/devices/{id}/notifications", {
+    summary: "List the notifications of a device, newest first",
+    description:
+      "The timeline of a device: every notification that had the device in its audience, with its result there. The delivery trace explains one of them, and why the device did not get another. A page looks at a limited number of the project's large notifications: it may have fewer rows than `per_page`, so continue while `next` is not null. Notifications are kept for a limited time after their end.",
+    access: project("read"),
+    query: ListDeviceNotifications.query,
+    responses: { 200: { description: "A page of the timeline", schema: keysetPageOf(DeviceNotification) } },
+    handle: async ({ sendRequest }, { caller: { projectId }, params, query }) => {
+      const one = { projectId, deviceId: params.id };
+      const [page] = await Promise.all([
+        sendRequest(ListDeviceNotifications, { ...one, page: keysetRequest(query) }),
+        sendRequest(GetDevice, one),
+      ]);
+      const notificationIds = page.data.map(({ notification }) => notification.id);
+      const data = await withReported(
+        page.data,
+        ({ notification }) => notification.id,
+        () => sendRequest(OpensOfNotifications, { ...one, notificationIds }),
+      );
+      return pageReply({ ...page, data });
+    },
+  }),
+];

@@ -116,64 +116,13 @@ const WithoutOpens = Notification.extend({
   counts: NotificationCounts.omit({ opened: true, received: true, dismissed: true, buttons: true }),
 });
 
-const cancelNotification = defineRoute("cancelNotification", "delete /api/v1/notifications/{id}", {
-  summary: "Cancel a notification",
-  description:
-    "Herald starts no further push after this response. Up to 50 pushes of each batch in progress may already be on their way to the provider; they count as accepted or failed, all others as cancelled.",
-  access: project("send"),
-  params: { id: notificationParam },
-  responses: { 200: { description: "The notification is cancelled", schema: dataOf(WithoutOpens) } },
-  errors: ["notification-gone", "notification-final"],
-  handle: async ({ sendRequest }, { caller, params: { id } }) => {
-    const { projectId } = caller;
-    return withoutOpens(caller, await sendRequest(CancelNotification, { projectId, notificationId: id }));
-  },
-});
-
-const withoutOpens = (caller: CallerOf<"project">, { counts, ...notification }: Notification) => {
+const withoutOpens = (
+  { counts, ...notification }: Notification,
+  { caller }: { readonly caller: CallerOf<"project"> },
+): z.input<typeof WithoutOpens> => {
   const { opened: _, received: _received, dismissed: _dismissed, ...known } = counts;
   return { ...notificationFor(caller)(notification), counts: known };
 };
-
-const changeNotification = defineRoute("changeNotification", "patch /api/v1/notifications/{id}", {
-  summary: "Change when a notification is sent",
-  description:
-    "Before it begins; in waves: before the first one. `null` removes `time_zone`, `past` or `ttl`. Absent fields stay as they are. To change its texts, cancel it and send another.",
-  access: project("send"),
-  params: { id: notificationParam },
-  body: ChangeNotification,
-  responses: { 200: { description: "The changed notification", schema: dataOf(WithoutOpens) } },
-  errors: ["notification-gone", "notification-final", "notification-started"],
-  handle: async ({ sendRequest, projects }, { caller, params: { id }, body: { notification: change } }) => {
-    const { projectId } = caller;
-    const request = { projectId, notificationId: id, change, zone: projects.defaultTimeZone(projectId) };
-    return withoutOpens(caller, await sendRequest(ChangeNotificationRequest, request));
-  },
-});
-
-const listDeliveries = defineRoute("listDeliveries", "get /api/v1/notifications/{id}/deliveries", {
-  summary: "List the deliveries of a notification, one per device",
-  description: "Sorted by batch, and by device within a batch.",
-  access: project("read"),
-  params: { id: notificationParam },
-  query: z.strictObject({
-    ...pageQuery,
-    status: DeliveryStatus.optional().meta({ description: "Only deliveries with this status" }),
-  }),
-  responses: { 200: { description: "A page of deliveries", schema: pageOf(Delivery) } },
-  errors: ["notification-gone"],
-  handle: async ({ sendRequest }, { caller: { projectId }, params, query }) => {
-    const one = { projectId, notificationId: params.id };
-    const page = await sendRequest(ListDeliveries, { ...one, status: query.status, page: pageRequest(query) });
-    const deviceIds = page.data.map(({ device_id }) => device_id);
-    const data = await withReported(
-      page.data,
-      ({ device_id }) => device_id,
-      () => sendRequest(OpensOfDevices, { ...one, deviceIds }),
-    );
-    return pageReply({ ...page, data });
-  },
-});
 
 export const notificationRoutes = [
   defineRoute("sendNotification", "post /api/v1/notifications", {
@@ -268,7 +217,7 @@ export const notificationRoutes = [
   forwardRoute("changeNotification", "patch /api/v1/notifications/{id}", {
     summary: "Change when a notification is sent",
     description:
-      "Before it begins; in waves: before the first one. `null` removes `time_zone`, `past` or `ttl`. What is not given stays. To change its texts, cancel it and send another.",
+      "Before it begins; in waves: before the first one. `null` removes `time_zone`, `past` or `ttl`. Absent fields stay as they are. To change its texts, cancel it and send another.",
     access: project("send"),
     body: ChangeNotification,
     forward: ChangeNotificationRequest,
@@ -282,7 +231,7 @@ export const notificationRoutes = [
     errors: ["notification-gone", "notification-final", "notification-started"],
   }),
   forwardRoute("cancelNotification", "delete /api/v1/notifications/{id}", {
-    summary: "Cancel the rest of a notification",
+    summary: "Cancel a notification",
     description:
       "Herald starts no further push after this response. Up to 50 pushes of each batch in progress may already be on their way to the provider; they count as accepted or failed, all others as cancelled.",
     access: project("send"),

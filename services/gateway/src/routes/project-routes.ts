@@ -48,117 +48,101 @@ export const projectRoutes = [
           token: shownOnce("The project token; absent when a response is replayed, and without a first token"),
         }),
       },
-    });
-  },
-});
-
-const listProjects = defineRoute("listProjects", "get /admin/v1/projects", {
-  summary: "List projects, oldest first",
-  description: "A `member` gets the projects of its grants.",
-  access: anyOperator,
-  query: z.strictObject({
-    ...pageQuery,
-    key: ProjectKey.optional().meta({ description: "Only the project with this key" }),
+    },
+    handle: async ({ sendRequest, now }, { body, idempotent }) => {
+      const { name, key, open_registration: openRegistration = true, first_token: withToken = true } = body.project;
+      return idempotent({
+        newId: newProjectId,
+        perform: async ({ id: projectId }) => {
+          const asked = { projectId, name, key, openRegistration, protectedMetadata: body.project.protected_metadata };
+          if (!withToken) return created((await sendRequest(CreateProjectRequest, asked)).project);
+          const token = newProjectToken();
+          const first = { tokenId: newTokenId(now()), tokenHash: secretHash(token) };
+          const { project, created: isNew } = await sendRequest(CreateProjectRequest, { ...asked, ...first });
+          // An interrupted attempt created the project with a token that no caller received; this token is for the caller.
+          if (!isNew)
+            await sendRequest(CreateTokenRequest, { projectId, ...first, name: "first", scopes: [...defaultScopes] });
+          return created(project, { token });
+        },
+      });
+    },
   }),
-  responses: { 200: { description: "A page of projects", schema: pageOf(Project) } },
-  handle: async ({ sendRequest }, { query, caller: { operator } }) => {
-    const only = roleIncludes(operator.role, "viewer") ? undefined : operator.projects.map(({ id }) => id);
-    return pageReply(await sendRequest(ListProjects, { page: pageRequest(query), only, key: query.key }));
-  },
-});
-
-const getProject = defineRoute("getProject", "get /admin/v1/projects/{id}", {
-  summary: "Read a project",
-  access: projectViewer,
-  params: { id: projectParam },
-  responses: { 200: { description: "The project", schema: OneProject } },
-  handle: async ({ sendRequest }, { params }) => ok(await sendRequest(GetProject, { projectId: params.id })),
-});
-
-const listProjectLimits = defineRoute("listProjectLimits", "get /admin/v1/projects/{id}/limits", {
-  summary: "List the limits and quotas of a project",
-  description:
-    "The project's limits, and how much of each is in use. Environment variables of Herald set defaults; an admin sets limits of single projects.",
-  access: projectViewer,
-  params: { id: projectParam },
-  responses: {
-    200: { description: "All limits, in a fixed order", schema: dataOf(z.array(ProjectLimit)) },
-  },
-  handle: async ({ projectLimits, sendRequest }, { params }) => {
-    const quota = await sendRequest(GetDeviceQuota, { projectId: params.id });
-    return ok(await projectLimits(params.id, quota));
-  },
-});
-
-const changeProjectLimits = defineRoute("changeProjectLimits", "patch /admin/v1/projects/{id}/limits", {
-  summary: "Change limits and quotas of a project",
-  description:
-    "All gateways apply them within a second, also to requests in progress. `null` restores a default; the others stay as they are. A limit is for all gateways together: each counts its part, the limit divided by the live gateways, rounded up. `token` and `device` follow `project` unless they are set.",
-  access: adminOnly,
-  params: { id: projectParam },
-  body: ChangeLimits,
-  responses: {
-    200: { description: "What is set for this project; the others have their defaults", schema: dataOf(OwnLimits) },
-  },
-  handle: async ({ sendRequest }, { params, body }) => {
-    const { limits } = await sendRequest(ChangeLimitsRequest, { projectId: params.id, limits: body.limits });
-    return ok(limits);
-  },
-});
-
-const changeProject = defineRoute("changeProject", "patch /admin/v1/projects/{id}", {
-  summary: "Change a project",
-  access: projectAdmin,
-  params: { id: projectParam },
-  body: ChangeProject,
-  responses: { 200: { description: "The changed project", schema: OneProject } },
-  handle: async ({ sendRequest }, { params, body: { project } }) => {
-    const { name, open_registration: openRegistration, protected_metadata: protectedMetadata } = project;
-    const change = {
-      name,
-      openRegistration,
-      protectedMetadata,
+  forwardRoute("listProjects", "get /admin/v1/projects", {
+    summary: "List projects, oldest first",
+    description: "A `member` gets the projects of its grants.",
+    access: anyOperator,
+    forward: ListProjects,
+    add: ({ caller: { operator } }) => ({
+      only: roleIncludes(operator.role, "viewer") ? undefined : operator.projects.map(({ id }) => id),
+    }),
+    answer: "A page of projects",
+  }),
+  forwardRoute("getProject", "get /admin/v1/projects/{id}", {
+    summary: "Read a project",
+    access: projectViewer,
+    forward: GetProject,
+    answer: "The project",
+  }),
+  defineRoute("listProjectLimits", "get /admin/v1/projects/{id}/limits", {
+    summary: "List the limits and quotas of a project",
+    description:
+      "The project's limits, and how much of each is in use. Environment variables of Herald set defaults; an admin sets limits of single projects.",
+    access: projectViewer,
+    responses: {
+      200: { description: "All limits, in a fixed order", schema: dataOf(z.array(ProjectLimit)) },
+    },
+    handle: async ({ projectLimits, sendRequest }, { params }) => {
+      const quota = await sendRequest(GetDeviceQuota, { projectId: params.id });
+      return ok(await projectLimits(params.id, quota));
+    },
+  }),
+  forwardRoute("changeProjectLimits", "patch /admin/v1/projects/{id}/limits", {
+    summary: "Change limits and quotas of a project",
+    description:
+      "All gateways apply them within a second, also to requests in progress. `null` restores a default; the others stay as they are. A limit is for all gateways together: each counts its part, the limit divided by the live gateways, rounded up. `token` and `device` follow `project` unless they are set.",
+    access: adminOnly,
+    body: ChangeLimits,
+    forward: ChangeLimitsRequest,
+    add: ({ body }) => body,
+    schema: OwnLimits,
+    show: ({ limits }) => limits,
+    answer: "What is set for this project; the others have their defaults",
+  }),
+  forwardRoute("changeProject", "patch /admin/v1/projects/{id}", {
+    summary: "Change a project",
+    access: projectAdmin,
+    body: ChangeProject,
+    forward: ChangeProjectRequest,
+    add: ({ body: { project } }) => ({
+      name: project.name,
+      openRegistration: project.open_registration,
+      protectedMetadata: project.protected_metadata,
       staleAfter: project.stale_after,
       receipts: project.receipts,
       quietHours: project.quiet_hours,
       defaultTimeZone: project.default_time_zone,
-    };
-    return ok(await sendRequest(ChangeProjectRequest, { projectId: params.id, ...change }));
-  },
-});
-
-const setProjectKey = defineRoute("setProjectKey", "put /admin/v1/projects/{id}/key", {
-  summary: "Set a project's key",
-  description: "For a project that was created without one. A key never changes.",
-  access: adminOnly,
-  params: { id: projectParam },
-  body: SetProjectKey,
-  responses: { 200: { description: "The project with its key", schema: OneProject } },
-  errors: ["project-key-taken"],
-  handle: async ({ sendRequest }, { params, body: { key } }) =>
-    ok(await sendRequest(SetProjectKeyRequest, { projectId: params.id, key })),
-});
-
-const deleteProject = defineRoute("deleteProject", "delete /admin/v1/projects/{id}", {
-  summary: "Delete a project and all its data",
-  access: adminOnly,
-  params: { id: projectParam },
-  responses: { 204: { description: "The project is deleted" } },
-  handle: async ({ sendRequest }, { params }) => sendRequest(DeleteProject, { projectId: params.id }).then(noContent),
-});
-
-export const projectRoutes = [
-  createProject,
-  listProjects,
-  getProject,
-  listProjectLimits,
-  changeProjectLimits,
-  changeProject,
-  setProjectKey,
-  deleteProject,
+    }),
+    answer: "The changed project",
+  }),
+  forwardRoute("setProjectKey", "put /admin/v1/projects/{id}/key", {
+    summary: "Set a project's key",
+    description: "For a project that was created without one. A key never changes.",
+    access: adminOnly,
+    body: SetProjectKey,
+    forward: SetProjectKeyRequest,
+    add: ({ body }) => body,
+    answer: "The project with its key",
+    errors: ["project-key-taken"],
+  }),
+  forwardRoute("deleteProject", "delete /admin/v1/projects/{id}", {
+    summary: "Delete a project and all its data",
+    access: adminOnly,
+    forward: DeleteProject,
+    answer: "The project is deleted",
+  }),
 ];
 
-export const getStats = defineRoute("getStats", "get /api/v1/stats", {
+export const getStats = forwardRoute("getStats", "get /api/v1/stats", {
   summary: "Read statistics of sent, failed and opened notifications",
   description:
     "At most 10 s behind. The range is extended to whole intervals of the time zone; a day has 23 or 25 hours when the clocks change.",

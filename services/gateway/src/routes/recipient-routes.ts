@@ -24,39 +24,6 @@ import { storeUpload } from "../uploads/store-upload.ts";
 
 const OneList = dataOf(Recipients);
 
-const getRecipients = defineRoute("getRecipients", "get /api/v1/notifications/{id}/recipients", {
-  summary: "Read the progress of a notification's recipients",
-  access: project("read"),
-  params: { id: notificationParam },
-  responses: { 200: { description: "The recipients", schema: OneList } },
-  errors: ["notification-gone"],
-  handle: async ({ sendRequest }, { caller: { projectId }, params }) =>
-    ok((await sendRequest(GetRecipients, { projectId, notificationId: params.id })).recipients),
-});
-
-const listRecipientErrors = defineRoute("listRecipientErrors", "get /api/v1/notifications/{id}/recipients/errors", {
-  summary: "List the recipients of a notification that were refused or have no device, by line",
-  description: "Keeps 10,000 errors of refused lines; `errors_left_out` of the recipients counts the others.",
-  access: project("read"),
-  params: { id: notificationParam },
-  query: RecipientErrorsQuery,
-  responses: { 200: { description: "A page of errors", schema: pageOf(RecipientError) } },
-  errors: ["notification-gone"],
-  handle: async ({ sendRequest }, { caller: { projectId }, params, query }) =>
-    pageReply(
-      await sendRequest(ListRecipientErrors, { projectId, notificationId: params.id, page: pageRequest(query) }),
-    ),
-});
-
-const refuseOtherPosition = (afterLine: number, { lines_stored: stored, complete }: Recipients): void => {
-  if (complete) throw new HeraldError("recipients-complete", "id: the notification has its whole file");
-  if (afterLine !== stored)
-    throw new HeraldError(
-      "import-position-mismatch",
-      `after_line: must be ${stored}, the number of lines that Herald has stored; send the whole file, it skips those lines`,
-    );
-};
-
 const finalStatuses: ReadonlySet<NotificationStatus> = new Set(["completed", "cancelled", "expired"]);
 
 const refuseFinal = async ({ sendRequest }: RequestDeps, projectId: ProjectId, notificationId: NotificationId) => {
@@ -71,63 +38,8 @@ const uploadOf = async ({ sendRequest }: RequestDeps, projectId: ProjectId, noti
   throw new HeraldError("recipients-complete", "id: its recipients came with the request that sent it");
 };
 
-const uploadRecipients = defineRoute("uploadRecipients", "put /api/v1/notifications/{id}/recipients", {
-  summary: "Upload the recipients of a notification",
-  description:
-    "For a notification that was sent with `recipients: { upload: <kind> }`. NDJSON, one `{ target, variables }` a line, or CSV with the column `target` and one for each variable, in UTF-8 by its Content-Type, also as gzip; up to 2,000,000 lines. Sending begins with the first two thousand lines, and Herald reads no faster than it sends. A refused line does not stop the others. After a broken connection, send the whole file again with `after_line` = `lines_stored`. Of duplicate targets, the first wins. With `dry_run=true` the lines are read and counted, the first errors are answered, and nothing is stored or sent.",
-  access: project("send"),
-  params: { id: notificationParam },
-  query: RecipientsQuery,
-  upload: uploadTypes,
-  responses: { 200: { description: "The whole file is stored", schema: OneList } },
-  errors: [
-    "notification-gone",
-    "notification-final",
-    "recipients-complete",
-    "import-position-mismatch",
-    "malformed-request",
-    "quota-exceeded",
-  ],
-  handle: async (deps, { caller, params, query, message, recheck }) => {
-    const { sendRequest, acquireUpload, hashMemory, limits } = deps;
-    const { projectId } = caller;
-    const one = { projectId, notificationId: params.id };
-    const release = acquireUpload(shareOwner(caller));
-    try {
-      const { recipients, texts } = await uploadOf(deps, projectId, params.id);
-      const isCsv = isCsvUpload(message);
-      const isDry = query.dry_run === "true";
-      const { after_line: afterLine = 0 } = query;
-      if (!isDry) refuseOtherPosition(afterLine, recipients);
-      await refuseFinal(deps, projectId, params.id);
-      if (isDry) await limits.countDryRun(projectId);
-      else if (afterLine > 0) await limits.countUpload(params.id);
-      const seen = createHashSet(hashMemory.roomOf(shareOwner(caller)));
-      const check = () => recheck().then(() => refuseFinal(deps, projectId, params.id));
-      const watch = watchUpload(message, check, seen.bytes);
-      const { isGone } = watch;
-      const spend = createSpend((bytes) => limits.countImported(projectId, bytes), isGone);
-      const { kind } = recipients;
-      const errors: RecipientError[] = [];
-      const rehearse = (found: readonly RecipientError[]) =>
-        errors.push(...found.slice(0, recipientLimits.dryRunErrors - errors.length));
-      const counts = await storeRecipients(splitLines(readUpload(message, watch), isCsv, spend), {
-        ...{ kind, texts, isCsv, seen, isGone },
-        afterLine: isDry ? 0 : afterLine,
-        append: async (chunk) =>
-          isDry ? rehearse(chunk.errors) : sendRequest(AppendRecipients, { ...one, kind, ...chunk }),
-      }).finally(() => {
-        seen.release();
-        watch.stop();
-      });
-      if (!isDry) return ok((await sendRequest(GetRecipients, one)).recipients);
-      const { lines, ...read } = counts;
-      return ok({ ...recipients, ...read, lines_stored: lines, processed: 0, unmatched: 0, complete: false, errors });
-    } finally {
-      release();
-    }
-  },
-});
+/** What a dry run answers of recipients that it does not send to. */
+const unsent = { processed: 0, unmatched: 0, complete: false };
 
 /** Reads a file without storing it. */
 const createRehearsal = (recipients: Recipients) => {
@@ -145,7 +57,7 @@ const createRehearsal = (recipients: Recipients) => {
 
 export const recipientRoutes = [
   forwardRoute("getRecipients", "get /api/v1/notifications/{id}/recipients", {
-    summary: "Read how far the recipients of a notification are",
+    summary: "Read the progress of a notification's recipients",
     access: project("read"),
     forward: GetRecipients,
     schema: Recipients,
@@ -164,7 +76,7 @@ export const recipientRoutes = [
   defineRoute("uploadRecipients", "put /api/v1/notifications/{id}/recipients", {
     summary: "Upload the recipients of a notification",
     description:
-      "For a notification that was sent with `recipients: { upload: <kind> }`. NDJSON, one `{ target, variables }` a line, or CSV with the column `target` and one for each variable, in UTF-8 by its Content-Type, also as gzip; up to 2,000,000 lines. Sending begins with the first two thousand lines, and Herald reads no faster than it sends. A line that is refused stops nothing. After a broken connection, send the whole file again with `after_line` = `lines_stored`. Of lines with one target the first counts. With `dry_run=true` the lines are read and counted, the first errors are answered, and nothing is stored or sent.",
+      "For a notification that was sent with `recipients: { upload: <kind> }`. NDJSON, one `{ target, variables }` a line, or CSV with the column `target` and one for each variable, in UTF-8 by its Content-Type, also as gzip; up to 2,000,000 lines. Sending begins with the first two thousand lines, and Herald reads no faster than it sends. A refused line does not stop the others. After a broken connection, send the whole file again with `after_line` = `lines_stored`. Of duplicate targets, the first wins. With `dry_run=true` the lines are read and counted, the first errors are answered, and nothing is stored or sent.",
     access: project("send"),
     query: RecipientsQuery,
     upload: uploadTypes,

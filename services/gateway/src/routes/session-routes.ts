@@ -31,16 +31,18 @@ const operatorOfCode = async (
 const sessionCookie = (value: string, secure: boolean, expires: Date): string =>
   cookie({ name: sessionCookieName(secure), value, secure, expires });
 
-const createSession = defineRoute("createSession", "post /admin/v1/sessions", {
-  summary: "Sign an operator in",
-  description:
-    "Exchanges an operator's token (`Authorization`) or a sign-in code (`code`, without `Authorization`) for a session of 8 hours. The session is a cookie, `HttpOnly` and `SameSite=Strict`; `Secure` and named `__Host-herald_session` when the request came by https, otherwise `herald_session`. An operator has at most 20 sessions: another one ends the oldest. Every change that uses it needs the header `Herald-Csrf` with `csrf_token`. With the header `Herald-Project` the session may call `/api/v1` for that project, within the operator's role. A session ends when the operator is deleted or its token is replaced, and follows the operator's role. A code, and a session that it signs in, expires with its session. With `bearer` the answer contains the session as `token`, `hss_…`, for `Authorization: Bearer`; it sets no cookie and needs no CSRF token.",
-  access: signInAccess,
-  body: CreateSession,
-  responses: {
-    201: {
-      description: "The session, whose secret is in `Set-Cookie` or in `token`",
-      schema: dataOf(Session).extend({ token: shownOnce("The bearer; only if the request asked for it") }),
+export const sessionRoutes = [
+  defineRoute("createSession", "post /admin/v1/sessions", {
+    summary: "Sign an operator in",
+    description:
+      "Exchanges an operator's token (`Authorization`) or a sign-in code (`code`, without `Authorization`) for a session of 8 hours. The session is a cookie, `HttpOnly` and `SameSite=Strict`; `Secure` and named `__Host-herald_session` when the request came by https, otherwise `herald_session`. An operator has at most 20 sessions: another one ends the oldest. Every change that uses it needs the header `Herald-Csrf` with `csrf_token`. With the header `Herald-Project` the session may call `/api/v1` for that project, within the operator's role. A session ends when the operator is deleted or its token is replaced, and follows the operator's role. A code, and a session that it signs in, expires with its session. With `bearer` the answer contains the session as `token`, `hss_…`, for `Authorization: Bearer`; it sets no cookie and needs no CSRF token.",
+    access: signInAccess,
+    body: CreateSession,
+    responses: {
+      201: {
+        description: "The session, whose secret is in `Set-Cookie` or in `token`",
+        schema: dataOf(Session).extend({ token: shownOnce("The bearer; only if the request asked for it") }),
+      },
     },
     handle: async ({ operators, sessions, limits, audit }, { caller, body: { code, bearer }, address, secure }) => {
       const byCode = caller.kind === "client";
