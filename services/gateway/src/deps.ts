@@ -47,7 +47,7 @@ import { createEventPositions } from "./streams/event-positions.ts";
 import { createEventStreams } from "./streams/event-streams.ts";
 import { createExportStreams } from "./streams/export-streams.ts";
 import { createHashMemory } from "./uploads/hash-set.ts";
-import { createPrepareChunk } from "./uploads/import-lines.ts";
+import { createStoreImportChunk } from "./uploads/import-lines.ts";
 import { createDeadLetters } from "./views/dead-letters.ts";
 import { createStatusDirectory } from "./views/system-status.ts";
 
@@ -218,8 +218,8 @@ export const createRouteDeps = (
     hashMemory: createHashMemory({ total: fixed.uploadBytes, perProject: fixed.projectUploadBytes }),
     /** Takes a slot for the upload of a file. Throws rate-limited. */
     acquireUpload: createSlots(uploadSlots, "imports").acquire,
-    /** Resolves when the stream has stored the lines. Throws bus-unavailable or queue-full. */
-    prepareChunk: createPrepareChunk(connection.bus),
+    /** Throws bus-unavailable or queue-full. */
+    storeImportChunk: createStoreImportChunk(connection.bus),
     eventStreams,
     exportStreams,
     /** Permits one request at a time that reads many audit rows; operators take turns. */

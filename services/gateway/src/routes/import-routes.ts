@@ -63,7 +63,7 @@ export const importRoutes = [
     responses: { 200: { description: "The whole file is stored", schema: dataOf(Import) } },
     errors: ["import-completed", "import-position-mismatch", "malformed-request"],
     handle: async (deps, { caller, params, query, message, recheck: check }) => {
-      const { sendRequest, acquireUpload, prepareChunk: prepare, limits, now } = deps;
+      const { sendRequest, acquireUpload, storeImportChunk: store, limits, now } = deps;
       const { projectId } = caller;
       const one = { projectId, importId: params.id };
       const release = acquireUpload(shareOwner(caller));
@@ -75,7 +75,7 @@ export const importRoutes = [
         const { after_line: afterLine = 0 } = query;
         if (afterLine !== stored) throw positionMismatch(stored);
         if (afterLine > 0) await limits.countUpload(params.id);
-        const kind = importLines({ ...one, prepare, now });
+        const kind = importLines({ ...one, store, now });
         await storeUpload(deps, { projectId, message, isCsv, afterLine, check, kind });
         return ok(await sendRequest(GetImport, one));
       } finally {

@@ -3,21 +3,18 @@ import { ImportChunkV1, type ImportId, importLimits, type ProjectId } from "@her
 import { HeraldError } from "@herald/kit";
 import type { LineKind } from "./store-lines.ts";
 
-/** Encodes a chunk once. Each call of the result tries to publish the chunk, and resolves when the stream has stored it. */
-export type PrepareChunk = (chunk: ImportChunkV1) => () => Promise<unknown>;
+/** Resolves when the stream has stored the chunk. */
+export type StoreImportChunk = (chunk: ImportChunkV1) => Promise<unknown>;
 
-/** The result throws queue-full while as many chunks of the project wait as it may have, in all its imports, at all gateways. */
-export const createPrepareChunk =
-  (bus: () => Bus): PrepareChunk =>
-  (chunk) => {
+/** Throws queue-full while as many chunks of the project wait as it may have, in all its imports, at all gateways. */
+export const createStoreImportChunk =
+  (bus: () => Bus): StoreImportChunk =>
+  async (chunk) => {
     const { projectId, importId, firstLine } = chunk;
-    const publish = preparePublish(bus(), ImportChunkV1, chunk, { id: `${importId}/${firstLine}` });
-    return async () => {
-      const waiting = await countMessages(bus(), "PUSH_IMPORT", `push.import.v1.${projectId}.*`);
-      if (waiting >= importLimits.waitingChunks)
-        throw new HeraldError("queue-full", "imports: the project's share of the queue is full");
-      return publish();
-    };
+    const waiting = await countMessages(bus(), "PUSH_IMPORT", `push.import.v1.${projectId}.*`);
+    if (waiting >= importLimits.waitingChunks)
+      throw new HeraldError("queue-full", "imports: the project's share of the queue is full");
+    await preparePublish(bus(), ImportChunkV1, chunk, { id: `${importId}/${firstLine}` })();
   };
 
 /** What the fields around a line's text take in its chunk. */
@@ -26,7 +23,7 @@ const lineBytes = 24;
 type Options = {
   readonly projectId: ProjectId;
   readonly importId: ImportId;
-  readonly prepare: PrepareChunk;
+  readonly store: StoreImportChunk;
   readonly now: () => Date;
 };
 
@@ -34,7 +31,7 @@ type Options = {
 export const importLines = ({
   projectId,
   importId,
-  prepare,
+  store,
   now,
 }: Options): LineKind<ImportChunkV1["content"][number]> => {
   let header: { readonly header?: string } = {};
@@ -47,8 +44,8 @@ export const importLines = ({
       entry: { n, ...line },
       bytes: lineBytes + ("text" in line ? Buffer.byteLength(JSON.stringify(line.text)) : lineBytes),
     }),
-    prepare: ({ firstLine, lastLine, entries, last }) =>
-      prepare({
+    store: ({ firstLine, lastLine, entries, last }) =>
+      store({
         ...{ projectId, importId, firstLine, lines: lastLine - firstLine + 1, last },
         ...{ at: now().toISOString(), content: entries, ...header },
       }),

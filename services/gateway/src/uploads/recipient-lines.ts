@@ -50,17 +50,16 @@ export const recipientLines = ({ kind, texts, seen, append }: Options): LineKind
       const json = JSON.stringify({ n, ...found });
       return { entry: { recipient: { json, key: found.key } }, bytes: Buffer.byteLength(json) + 1 };
     },
-    prepare: ({ firstLine, lastLine, entries, last }) => {
+    store: ({ firstLine, lastLine, entries, last }) => {
       const accepted = entries.flatMap(({ recipient }) => recipient ?? []);
       const refused = entries.flatMap(({ errors }) => (errors ? [errors] : []));
-      const chunk = {
+      return append({
         ...{ firstLine, lastLine, last, errors: refused.flat() },
         lines: `[${accepted.map(({ json }) => json).join(",")}]`,
         keys: JSON.stringify(accepted.map(({ key }) => key)),
         ...{ recipients: accepted.length, refused: refused.length },
         duplicates: entries.length - accepted.length - refused.length,
-      };
-      return () => append(chunk);
+      });
     },
   };
 };

@@ -21,8 +21,8 @@ export type LineKind<Entry> = {
   readonly skip?: (line: FileLine) => void;
   /** What a chunk has of a line that is not blank, and how many bytes of it. */
   readonly read: (line: FileLine, n: number) => { readonly entry: Entry; readonly bytes: number };
-  /** Encodes a chunk once. Each call of the result tries to store it, and throws queue-full while too many wait. */
-  readonly prepare: (chunk: LineChunk<Entry>) => () => Promise<unknown>;
+  /** Throws queue-full while too many chunks wait. */
+  readonly store: (chunk: LineChunk<Entry>) => Promise<unknown>;
 };
 
 /** Between tries while too many chunks wait, of which the next one leaves soon. */
@@ -57,7 +57,7 @@ const isBlank = (line: FileLine): boolean => "text" in line && line.text.trim() 
 export const storeLines = async <Entry>(
   files: AsyncIterable<readonly FileLine[]>,
   { isCsv, afterLine, isGone }: Options,
-  { limits, readHeader, skip, read, prepare }: LineKind<Entry>,
+  { limits, readHeader, skip, read, store }: LineKind<Entry>,
 ): Promise<void> => {
   const headerLines = isCsv ? 1 : 0;
   let n = 0;
@@ -65,10 +65,9 @@ export const storeLines = async <Entry>(
   let chunkBytes = 0;
 
   const flush = async (last: boolean): Promise<void> => {
-    const store = prepare({ ...chunk, last });
     for (;;) {
       try {
-        await store();
+        await store({ ...chunk, last });
         break;
       } catch (error) {
         if (!hasCode(error, "queue-full") || isGone()) throw error;

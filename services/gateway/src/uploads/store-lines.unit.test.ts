@@ -17,7 +17,7 @@ const store = async (lines: FileLine[], { isCsv = false, afterLine = 0, publish 
   };
   const kind = importLines({
     ...base,
-    prepare: (chunk) => async () => {
+    store: async (chunk) => {
       await publish();
       chunks.push(chunk);
     },
