@@ -44,10 +44,10 @@ export {
   type FileLine,
   lineErrors,
   lineJson,
-  positionMismatch,
   type RefusedLine,
   refuseLine,
 } from "./lines/line-reader.ts";
+export { positionMismatch } from "./lines/position-mismatch.ts";
 export { createLogger, type Logger } from "./logger.ts";
 export { createOutboundProxy, type Dial, type OutboundProxy, proxyAddressOf } from "./outbound/proxy.ts";
 export { createProxyAgent } from "./outbound/proxy-agent.ts";

@@ -1,5 +1,5 @@
 import { type EntryProblem, fromCsvText, isObject, type LineError, lineLimits } from "@herald/contracts";
-import { HeraldError, hasCode } from "../herald-error.ts";
+import { hasCode } from "../herald-error.ts";
 import { parseJson } from "../http/json-body.ts";
 import { csvDelimiter, csvRow } from "./csv-row.ts";
 
@@ -90,10 +90,3 @@ export const createLineReader = <Read>(
     }
   };
 };
-
-/** The error of an upload that does not continue after the lines that are stored. */
-export const positionMismatch = (stored: number): HeraldError =>
-  new HeraldError(
-    "import-position-mismatch",
-    `after_line: must be ${stored}, the number of lines that Herald has stored; send the whole file, it skips those lines`,
-  );

@@ -96,6 +96,27 @@ test("a chunk fits into a message, whatever its lines and errors contain", async
   for (const chunk of chunks) expect(Buffer.byteLength(JSON.stringify(chunk))).toBeLessThan(900_000);
 });
 
+test.each<[string, FileLine, string]>([
+  ["without `target`", text("user,sum"), "body: the first row must name the columns: `target`, and the variables"],
+  ["of 201 columns", text(`target${",a".repeat(200)}`), "body: a CSV file may have at most 200 columns"],
+  ["that is too long", { problem: "too-long" }, "body: the header of the CSV file is too long, or not UTF-8"],
+])("a header %s refuses the file", async (_, header, message) => {
+  await expect(store([header, text("user:ann,1")], { isCsv: true })).rejects.toMatchObject({
+    code: "validation-failed",
+    messages: [expect.stringContaining(message)],
+  });
+});
+
+test.each([
+  ["not JSON", "is not JSON; each line must be one object"],
+  [`{"target":"user:a","variables":{"list":[${"1,".repeat(2_000)}1]}}`, "at most 2000 values"],
+  ["a\0b", "has NUL characters"],
+  ["[]", "must be a JSON object"],
+])("a line is refused with its reason: %.20s", async (line, reason) => {
+  const { chunks } = await store([text(line)]);
+  expect(chunks.flatMap(({ errors }) => errors)).toMatchObject([{ line: 1, reason: expect.stringContaining(reason) }]);
+});
+
 test("waits while as many chunks wait as may", async () => {
   let full = 2;
   const append = async () => {
