@@ -1,5 +1,4 @@
-import { test as plain } from "vitest";
-import { type System, startSystem } from "./system.ts";
+import { systemTest } from "./system-test.ts";
 
 const env = {
   HERALD_DISPATCH_REQUEST_TIMEOUT: "5s", // some tests wait for this timeout
@@ -7,29 +6,7 @@ const env = {
 };
 
 /**
- * A system for test files that leave it unchanged: the files of one worker share it, one after another. Assertions about the whole
- * system, such as pushes or log lines, must be limited to the file's own projects or its own time.
+ * A system for test files that leave it unchanged. Assertions about the whole system, such as pushes or log lines, must be limited to the
+ * file's own projects or its own time. The next file would read all pushes of this one at each look, so they are forgotten.
  */
-export const test = plain.extend<{ system: System; nothingLeft: undefined }>({
-  system: [
-    // biome-ignore lint/correctness/noEmptyPattern: vitest reads from the pattern which fixtures this one needs
-    async ({}, use) => {
-      const system = await startSystem({ env });
-      try {
-        await use(system);
-      } finally {
-        await system.stop();
-      }
-    },
-    { scope: "worker" },
-  ],
-  /** A script that stayed would apply to the pushes of the next file, which would also read all pushes of this one at each look. */
-  nothingLeft: [
-    async ({ system }, use) => {
-      await use(undefined);
-      await system.simulators.script([]);
-      await system.simulators.forget();
-    },
-    { scope: "file", auto: true },
-  ],
-});
+export const test = systemTest({ env }, (system) => system.simulators.forget());

@@ -1,5 +1,5 @@
-import { expect, test as plain } from "vitest";
-import { type System, startSystem } from "../harness/system.ts";
+import { expect } from "vitest";
+import { systemTest } from "../harness/system-test.ts";
 import { overComposeLimit } from "./memory.ts";
 
 const env = {
@@ -10,36 +10,17 @@ const env = {
 };
 
 /**
- * A system for attacks on it as it is: the files of one worker share it, one after another. An attack asserts only about its own projects,
- * and leaves no work behind that would slow the next one down. What needs other settings, breaks something or fills a queue starts its own.
+ * A system for attacks on it as it is. An attack asserts only about its own projects, and leaves no work behind that would slow the next
+ * one down. What needs other settings, breaks something or fills a queue starts its own.
  */
-export const test = plain.extend<{ system: System; unharmed: undefined }>({
-  system: [
-    // biome-ignore lint/correctness/noEmptyPattern: vitest reads from the pattern which fixtures this one needs
-    async ({}, use) => {
-      const system = await startSystem({ env });
-      try {
-        await use(system);
-      } finally {
-        await system.stop();
-      }
-    },
-    { scope: "worker" },
-  ],
-  unharmed: [
-    async ({ system }, use) => {
-      await use(undefined);
-      await system.simulators.script([]); // one that stayed would apply to the pushes of the next file
-      const project = await system.project("Afterwards");
-      const { device } = await project.register();
-      const { id } = await project.send({ title: "Ordinary", targets: [device.id] });
-      expect((await project.final(id, 60_000)).counts.accepted).toBe(1);
-      await system.simulators.forget(); // the next file would read them again and again
-      // The supervisor restarts a crashed service, so only the log may show the crash.
-      const [crash] = system.logs.crashes();
-      if (crash) throw new Error(`${crash.part} crashed: ${crash.line}`);
-      expect(await overComposeLimit(system)).toEqual([]);
-    },
-    { scope: "file", auto: true },
-  ],
+export const test = systemTest({ env }, async (system) => {
+  const project = await system.project("Afterwards");
+  const { device } = await project.register();
+  const { id } = await project.send({ title: "Ordinary", targets: [device.id] });
+  expect((await project.final(id, 60_000)).counts.accepted).toBe(1);
+  await system.simulators.forget(); // the next file would read them again and again
+  // The supervisor restarts a crashed service, so only the log may show the crash.
+  const [crash] = system.logs.crashes();
+  if (crash) throw new Error(`${crash.part} crashed: ${crash.line}`);
+  expect(await overComposeLimit(system)).toEqual([]);
 });
