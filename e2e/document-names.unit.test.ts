@@ -8,13 +8,10 @@ import { createProgram } from "../packages/cli/src/program.ts";
 
 const root = join(import.meta.dirname, "..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
-const pages = globSync(
-  ["README.md", "ARCHITECTURE.md", "docs/**/*.md", "packages/*/README.md", "services/*/README.md"],
-  {
-    cwd: root,
-    exclude: (path) => path.includes("node_modules"),
-  },
-).filter((page) => !page.startsWith("docs/adr/"));
+const pages = globSync(["README.md", "ARCHITECTURE.md", "docs/**/*.md", "{packages,services,tools}/*/README.md"], {
+  cwd: root,
+  exclude: (path) => path.includes("node_modules"),
+}).filter((page) => !page.startsWith("docs/adr/"));
 
 type Named = { readonly page: string; readonly name: string };
 
@@ -25,7 +22,7 @@ const unknown = (found: readonly Named[], isKnown: (name: string) => boolean): s
   ...new Set(found.filter(({ name }) => !isKnown(name)).map(({ page, name }) => `${page}: ${name}`)),
 ];
 
-const code = globSync(["{packages,services,infra}/**/*.{ts,yaml,yml,json}", "bench/src/*.ts"], {
+const code = globSync(["{packages,services,tools,infra}/**/*.{ts,yaml,yml,json}", "bench/src/*.ts"], {
   cwd: root,
   exclude: (path) => /(^|\/)(node_modules|dist|pages|cache)$/.test(path),
 })

@@ -4,7 +4,9 @@ import { describe, expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
-const pages = globSync(["*.md", "docs/**/*.md", "{packages,services}/*/README.md", "e2e/README.md"], { cwd: root });
+const pages = globSync(["*.md", "docs/**/*.md", "{packages,services,tools}/*/README.md", "e2e/README.md"], {
+  cwd: root,
+});
 
 /** Without code, which may contain brackets that are no links. */
 const prose = (markdown: string): string => markdown.replace(/^```.*?^```$/gms, "").replace(/`[^`\n]*`/g, "code");
@@ -73,16 +75,19 @@ test("README leads from what Herald is to the first push, and promises no publis
   expect(readme).not.toMatch(/<(owner|repository|version)>|npm install (--global )?@herald/);
 });
 
-const sources = globSync("{packages,services,e2e,bench,infra}/**/*.{ts,tsx,yaml,yml,conf}", {
+const sources = globSync("{packages,services,tools,e2e,bench,infra}/**/*.{ts,tsx,yaml,yml,conf}", {
   cwd: root,
   exclude: (path) => /(^|\/)(node_modules|dist)$/.test(path),
 }).filter((path) => statSync(join(root, path)).isFile());
 
 test("every script of npm and every variable that a page names exists", () => {
   const scripts = (manifest: string): string[] => Object.keys(JSON.parse(read(manifest)).scripts ?? {});
-  const manifests = globSync("{package.json,{packages,services}/*/package.json,{e2e,bench,examples}/package.json}", {
-    cwd: root,
-  });
+  const manifests = globSync(
+    "{package.json,{packages,services,tools}/*/package.json,{e2e,bench,examples}/package.json}",
+    {
+      cwd: root,
+    },
+  );
   const known = new Set(manifests.flatMap(scripts));
   const text = [...sources, "docker-compose.yml", "infra/init", "infra/Dockerfile"].map(read).join("\n");
   // The history names what no longer exists.

@@ -6,5 +6,8 @@ const conditions = ["@herald/source"];
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
-  test: { include: ["{packages,services}/*/src/**/*.unit.test.ts"], testTimeout: 60_000 },
+  test: {
+    include: ["{packages,services}/*/src/**/*.unit.test.ts", "tools/docs/src/api/*.unit.test.ts"],
+    testTimeout: 60_000,
+  },
 });
