@@ -1,13 +1,5 @@
-const refusals = new Map(
-  Object.entries({
-    "sign-in-expired": "The sign-in took too long or was begun in another tab. Sign in again.",
-    "identity-token-invalid":
-      "Herald could not verify what your company's identity provider said. Tell an admin of Herald.",
-    "sign-in-not-permitted": "You may not use Herald yet. Ask an admin of Herald for a role or a group.",
-    "identity-provider-unavailable": "Your company's identity provider does not answer. Try again in a minute.",
-    "identity-provider-refused": "Your company's identity provider refuses Herald. Tell an admin of Herald.",
-  }),
-);
+import { problemTexts } from "./api/problem-texts.ts";
+
 /** For the admin of Herald. */
 const reasons = new Map(
   Object.entries({
@@ -24,8 +16,11 @@ const reasons = new Map(
   }),
 );
 
+const failed = { title: "The sign-in failed", next: "Try again." };
+
 /** Why a sign-in failed, by the name that is in the address: `identity-provider-refused.client`. */
 export const signInRefusal = (name: string): string => {
   const [slug = "", reason = ""] = name.split(".");
-  return [refusals.get(slug) ?? "The sign-in failed. Try again.", reasons.get(reason)].filter(Boolean).join(" ");
+  const { title, next } = (Object.hasOwn(problemTexts, slug) && problemTexts[slug]) || failed;
+  return [`${title}.`, next, reasons.get(reason)].filter(Boolean).join(" ");
 };

@@ -37,7 +37,7 @@ export const problemTexts: Readonly<Record<string, ProblemText>> = {
   forbidden: text("You may not do this", "Ask an admin of Herald for a role that includes it."),
   "csrf-token-invalid": text("This page belongs to an earlier sign-in", "Reload the page, then try again."),
   "session-not-found": text("You are signed out", "Sign in again."),
-  "sign-in-expired": text("The sign-in took too long", "Sign in again."),
+  "sign-in-expired": text("The sign-in took too long, or was begun in another tab", "Sign in again."),
   "sign-in-not-permitted": text("You may not use Herald yet", "Ask an admin of Herald for a role or a group."),
   "identity-token-invalid": text(
     "Herald could not verify what your company's identity provider said",
