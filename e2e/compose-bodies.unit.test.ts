@@ -16,7 +16,7 @@ const drafts: fc.Arbitrary<Draft> = fc.record({
   ...{
     title: text,
     body: text,
-    link: fc.constantFrom("", "/x"),
+    link_to: fc.constantFrom("", "/x"),
     image: fc.constantFrom("", "https://example.com/i.png"),
   },
   ...{
@@ -25,12 +25,12 @@ const drafts: fc.Arbitrary<Draft> = fc.record({
     thread: fc.constantFrom("", "a"),
   },
   ...{
-    channel: fc.constantFrom("", "b"),
+    android_channel: fc.constantFrom("", "b"),
     icon: fc.constant(""),
     receipts: fc.constantFrom("", "10"),
     kind: fc.constantFrom("", "offers"),
   },
-  buttons: fc.constantFrom([], [{ id: "a", title: "A", link: "", opens: false }]),
+  buttons: fc.constantFrom([], [{ id: "a", title: "A", link_to: "", opens: false }]),
   from: fc.constantFrom("targets" as const, "file" as const),
   targets: fc.constantFrom([], ["all"], ["user:ann", "topic:news"]),
   fileOf: fc.constantFrom("user" as const, "device" as const),

@@ -88,10 +88,8 @@ test("from an empty project to an open without a reload", async () => {
   await form.getByLabel("Endpoint").fill(apns);
   await form.getByLabel("Certificate authority (PEM)").fill(ca);
   await form.getByRole("button", { name: "Save" }).click();
-  await form
-    .getByRole("alert")
-    .getByText(/^Private key: /)
-    .waitFor();
+  await form.getByText("Change the marked fields.").waitFor();
+  expect(await form.getByLabel("Private key (.p8)").getAttribute("aria-invalid")).toBe("true");
   await form.getByLabel("Private key (.p8)").fill(settings.private_key ?? "");
   await form.getByRole("button", { name: "Save" }).click();
   await panel.getByText("active").waitFor();

@@ -98,7 +98,7 @@ for (const { name: look, colorScheme, width, height } of looks) {
   const draft = {
     title: "Doors open at 7",
     body: "Bring your ticket. It is under Orders.",
-    link: "/events/17",
+    link_to: "/events/17",
     targets: ["topic:concerts"],
   };
   await page.evaluate(

@@ -5,7 +5,8 @@ import { useState } from "react";
 import { admin } from "./api/clients.ts";
 import { problemsOf } from "./api/problems.ts";
 import { Field, Form } from "./parts/field.tsx";
-import { Copyable, Problem } from "./parts/page.tsx";
+import { CodeBlock, Copyable } from "./parts/page.tsx";
+import { Problem } from "./parts/problem.tsx";
 import { useHasRole, useSession } from "./session-context.tsx";
 import { FirstPage } from "./sign-in.tsx";
 
@@ -26,7 +27,7 @@ const NewProjectForm = ({ onDone }: { readonly onDone?: () => void }) => {
     return (
       <Stack>
         <Text c="dimmed">This is the first token of the project. Copy it now. Herald does not show it again.</Text>
-        <pre className="code">{token && <Copyable value={token} />}</pre>
+        <CodeBlock>{token && <Copyable value={token} />}</CodeBlock>
         <Button onClick={go}>Continue</Button>
       </Stack>
     );

@@ -1,8 +1,6 @@
 import "./mantine.css";
 import "./styles/base.css";
-import "./styles/layout.css";
 import "./styles/components.css";
-import "./styles/pages.css";
 import { MantineProvider } from "@mantine/core";
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";

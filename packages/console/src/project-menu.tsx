@@ -7,7 +7,7 @@ import { useProjectName, useProjectsNamed } from "./api/projects.ts";
 import { NewProject } from "./first-project.tsx";
 import { Field } from "./parts/field.tsx";
 import { Icon } from "./parts/icon.tsx";
-import { Problem } from "./parts/page.tsx";
+import { Problem } from "./parts/problem.tsx";
 import { useHasRole } from "./session-context.tsx";
 
 const typingMs = 200;
@@ -40,7 +40,6 @@ const Projects = ({ onClose, onNew }: { readonly onClose: () => void; readonly o
             label={project.name}
             dir="auto"
             rightSection={project.id === id && <Icon name="check" size={16} />}
-            className="nav-link"
           />
         ))}
       </ScrollArea.Autosize>

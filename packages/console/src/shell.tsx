@@ -149,7 +149,6 @@ export const Shell = () => {
               leftSection={<Icon name={name} />}
               activeOptions={{ exact: to === "" }}
               active={to === "" ? own === "" : own === to || own.startsWith(`${to}/`)}
-              className="nav-link"
             />
           ))}
         </AppShell.Section>
@@ -157,7 +156,7 @@ export const Shell = () => {
           <AccountMenu />
         </AppShell.Section>
       </AppShell.Navbar>
-      <AppShell.Main className="shell-main">
+      <AppShell.Main>
         {gone && (
           <Alert
             icon={<Icon name="warning" />}

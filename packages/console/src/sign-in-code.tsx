@@ -1,7 +1,8 @@
 import { Button, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { admin } from "./api/clients.ts";
-import { Copyable, Problem } from "./parts/page.tsx";
+import { CodeBlock, Copyable } from "./parts/page.tsx";
+import { Problem } from "./parts/problem.tsx";
 import { useSession } from "./session-context.tsx";
 import { FirstPage } from "./sign-in.tsx";
 
@@ -17,9 +18,9 @@ export const SignInCodePage = () => {
       <Text c="dimmed">Make one only if you have run `herald login --sso` yourself just now. Paste it there.</Text>
       {making.error && <Problem error={making.error} />}
       {making.data ? (
-        <pre className="code">
+        <CodeBlock>
           <Copyable value={making.data.code} />
-        </pre>
+        </CodeBlock>
       ) : (
         <Button onClick={() => making.mutate()} loading={making.isPending}>
           Show a code

@@ -1,10 +1,10 @@
 import type { SignedInOperator } from "@herald/client";
-import { Button, Divider, Group, PasswordInput, Stack, Text } from "@mantine/core";
+import { Button, Divider, Flex, Group, Paper, PasswordInput, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { hasIdentityProvider, signIn } from "./api/session.ts";
 import { Form } from "./parts/field.tsx";
-import { Problem } from "./parts/page.tsx";
+import { Problem } from "./parts/problem.tsx";
 
 type Props = { readonly note?: string | undefined; readonly onSession: (session: SignedInOperator) => void };
 
@@ -70,15 +70,17 @@ export const Brand = () => (
 
 /** A page without a project, and so without a menu. */
 export const FirstPage = ({ title, children }: { readonly title: string; readonly children: ReactNode }) => (
-  <main className="sign-in">
-    <Stack>
+  <Flex component="main" mih="100dvh" align="center" justify="center" px="md" py="lg">
+    <Stack w="min(400px, 100%)">
       <Brand />
-      <section className="panel">
-        <Stack px="md" py={14}>
-          <h1 className="sign-in-title">{title}</h1>
+      <Paper component="section" radius="md" px="md" py={14}>
+        <Stack>
+          <Text component="h1" fz="1.125rem" fw={700} mt={4}>
+            {title}
+          </Text>
           {children}
         </Stack>
-      </section>
+      </Paper>
     </Stack>
-  </main>
+  </Flex>
 );

@@ -42,6 +42,9 @@ export const theme = createTheme({
     Button: { defaultProps: { size: "sm" } },
     Alert: { defaultProps: { variant: "outline", color: "var(--bad)", bg: "var(--panel)" } },
     Badge: { defaultProps: { variant: "outline", tt: "none", fw: 560, fz: "xs", lts: 0, px: 8, miw: "max-content" } },
+    NavLink: { defaultProps: { bdrs: "sm", px: 10, py: 6, mb: 1 } },
+    Paper: { defaultProps: { bg: "var(--panel)", bd: "1px solid var(--line)" } },
+    Pill: { defaultProps: { h: 24 } },
     Text: { defaultProps: { size: "sm" } },
     ActionIcon: { defaultProps: { variant: "subtle", color: "gray" } },
     // The description of a field stands below the field.

@@ -59,6 +59,21 @@ export const problemsOf = (error: unknown, pointer: string): string | undefined 
   return found.length > 0 ? [...new Set(found.map(({ detail }) => detail))].join("; ") : undefined;
 };
 
+/**
+ * Where the problems of a form are, by the names of its fields. The name is the first part of a pointer, or the second behind the
+ * resource's: `#/subject`, `#/kind/title`.
+ */
+export const pointersByField = (error: unknown, names: readonly string[]): Readonly<Record<string, string>> => {
+  const problems = error instanceof HeraldError ? error.problems : [];
+  return Object.fromEntries(
+    problems.flatMap(({ pointer = "" }) => {
+      const [, first = "", second = ""] = pointer.split("/");
+      if (names.includes(second)) return [[second, `#/${first}/${second}`]];
+      return names.includes(first) ? [[first, `#/${first}`]] : [];
+    }),
+  );
+};
+
 /** Resolves to null if the resource does not exist (404) or its id is malformed (422). */
 export const orNull = <Value>(asked: Promise<Value>): Promise<Value | null> =>
   asked.catch((error: unknown) => {

@@ -1,5 +1,4 @@
 import { keepPreviousData, type QueryKey, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
 import { usePollMs } from "./live.tsx";
 
 type Signal = { readonly signal: AbortSignal };
@@ -8,7 +7,7 @@ type Signal = { readonly signal: AbortSignal };
 export const useRead = <Value>(
   queryKey: QueryKey,
   read: (options: Signal) => Promise<Value>,
-  { everyMs, keep = false }: { readonly everyMs?: number; readonly keep?: boolean } = {},
+  { everyMs, keep = false }: { readonly everyMs?: number | undefined; readonly keep?: boolean } = {},
 ) => {
   const pollMs = usePollMs();
   return useQuery({
@@ -19,13 +18,9 @@ export const useRead = <Value>(
   });
 };
 
-/** Reads rows. Those of the previous page or filter stay until the next rows have arrived. */
-export const useRows = <Value>(queryKey: QueryKey, read: (options: Signal) => Promise<Value>, everyMs?: number) =>
-  useRead(queryKey, read, { keep: true, ...(everyMs && { everyMs }) });
-
 /** The first rows of a list that has cursors but no page numbers. `more`: the list continues. */
 export const firstRows = async <Row>(
-  list: AsyncIterable<Row>,
+  list: AsyncIterable<Row> | Iterable<Row>,
   limit: number,
 ): Promise<{ readonly data: readonly Row[]; readonly more: boolean }> => {
   const data: Row[] = [];
@@ -36,25 +31,20 @@ export const firstRows = async <Row>(
   return { data, more: false };
 };
 
-/** {@link firstRows} of a list; `onMore` reads as many rows again. */
-export const useFirstRows = <Row>(
-  queryKey: QueryKey,
-  list: (options: Signal & { readonly perPage: number }) => AsyncIterable<Row>,
-  rowsAtATime: number,
-  everyMs?: number,
+/** Acts, and then refetches what the page shows: what was changed may be anywhere on it. */
+export const useAct = <Result, Argument = void>(
+  act: (argument: Argument) => Promise<Result>,
+  onDone?: (result: Result) => void,
 ) => {
-  const [limit, setLimit] = useState(rowsAtATime);
-  const perPage = Math.min(rowsAtATime + 1, 100);
-  const query = useRows([...queryKey, limit], ({ signal }) => firstRows(list({ signal, perPage }), limit), everyMs);
-  return { query, onMore: query.data?.more ? () => setLimit(limit + rowsAtATime) : undefined };
-};
-
-/** Acts at once: `act.mutate(() => herald.…)`. The page shows its error. */
-export const useAct = (onSuccess: () => void) =>
-  useMutation({ mutationFn: (act: () => Promise<unknown>) => act(), onSuccess });
-
-/** Refetches the queries whose keys begin with these values. */
-export const useRefresh = (...queryKey: QueryKey): (() => void) => {
   const queries = useQueryClient();
-  return () => void queries.invalidateQueries({ queryKey });
+  return useMutation<Result, Error, Argument>({
+    mutationFn: act,
+    onSuccess: (result) => {
+      void queries.invalidateQueries();
+      onDone?.(result);
+    },
+  });
 };
+
+/** {@link useAct} for several buttons: `acts.mutate(() => herald.…)`. */
+export const useActs = () => useAct((act: () => Promise<unknown>) => act());

@@ -1,22 +1,24 @@
-import { Button, Fieldset, Group, SegmentedControl, Stack } from "@mantine/core";
+import { Button, Fieldset, Group, SegmentedControl, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { useProject } from "../api/clients.ts";
 import { useProjectName } from "../api/projects.ts";
+import type { FieldsOf } from "../parts/field-values.ts";
+import { FormFields } from "../parts/fields.tsx";
 import { count } from "../parts/format.tsx";
 import { Icon } from "../parts/icon.tsx";
-import { MessageFields } from "../parts/message-fields.tsx";
+import { moreField } from "../parts/message-fields.ts";
 import { Note, Page, Panel } from "../parts/page.tsx";
-import { RoleNote } from "../parts/role-note.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { Audience } from "./compose/audience.tsx";
+import { ButtonInputs } from "./compose/button-fields.tsx";
+import { buttonValues } from "./compose/button-values.ts";
+import { contentFields } from "./compose/content-fields.ts";
 import { type Draft, isEmpty, useDraft } from "./compose/draft.ts";
 import { FileDialog } from "./compose/file-dialog.tsx";
 import { FileFields } from "./compose/file-fields.tsx";
 import { KindField } from "./compose/kind.tsx";
 import { hasContent, moreProblem, notificationOf } from "./compose/notification-of.ts";
-import { Presentation } from "./compose/presentation.tsx";
 import { composeProblems } from "./compose/problems.ts";
-import { Reactions } from "./compose/reactions.tsx";
 import { SendDialog } from "./compose/send-dialog.tsx";
 import { Targets } from "./compose/targets.tsx";
 import { TemplateFields } from "./compose/template.tsx";
@@ -39,9 +41,26 @@ const Compose = ({ id }: { readonly id: string }) => {
   const problems = composeProblems(error, draft);
   const field = problems.of;
   const total = counted?.total;
-  const badMore = moreProblem(draft);
   const send = notificationOf(draft, first);
-  const isWritten = hasContent(send) && badMore === undefined;
+  const isWritten = hasContent(send) && moreProblem(draft) === undefined;
+  const isDrawn = draft.buttons.length > 0 || Number(send.receipts ?? 0) > 0;
+  const fields: FieldsOf<Draft> = {
+    ...contentFields,
+    title: {
+      ...contentFields.title,
+      placeholder: template?.title,
+      props: { maxLength: 300, rightSectionWidth: 64, rightSection: <Note>{draft.title.length} / 256</Note> },
+    },
+    body: { ...contentFields.body, placeholder: template?.body },
+    link_to: { ...contentFields.link_to, placeholder: template?.link_to ?? "https://… or /path/in/the/app" },
+    image: { ...contentFields.image, ...(template?.image && { placeholder: template.image }) },
+    buttons: { ...contentFields.buttons, as: { ...buttonValues, input: ButtonInputs } },
+    more: moreField(
+      "Any field of POST /api/v1/notifications: data, badge, sound, priority, ttl, collapse_id, localizations …",
+      '{ "data": { "order": "17" }, "priority": "normal" }',
+      (more) => moreProblem({ more }),
+    ),
+  };
   const close = () => setDialog(undefined);
   const discard = () => {
     clear();
@@ -52,6 +71,7 @@ const Compose = ({ id }: { readonly id: string }) => {
   return (
     <Page
       title="Compose"
+      role={{ needs: "operator", can: "send" }}
       actions={
         isSender &&
         !isEmpty(draft) && (
@@ -61,31 +81,19 @@ const Compose = ({ id }: { readonly id: string }) => {
         )
       }
     >
-      <RoleNote needs="operator" can="send" />
       <div className="columns wide">
         <Fieldset variant="unstyled" disabled={!isSender}>
           <Stack>
             <Panel title="Message">
               <Stack gap="sm">
                 <TemplateFields draft={draft} change={change} problemOf={field} />
-                <MessageFields
-                  value={draft}
-                  change={change}
-                  problemOf={field}
-                  placeholders={{
-                    title: template?.title,
-                    body: template?.body,
-                    link: template?.link_to ?? "https://… or /path/in/the/app",
-                    image: template?.image,
-                    more: '{ "data": { "order": "17" }, "priority": "normal" }',
-                  }}
-                  aboutMore="Any field of POST /api/v1/notifications: data, badge, sound, priority, ttl, collapse_id, localizations …"
-                  badMore={badMore}
-                  besideTitle={<Note>{draft.title.length} / 256</Note>}
-                >
-                  <Presentation draft={draft} change={change} problem={field} />
-                  <Reactions draft={draft} change={change} problem={field} />
-                </MessageFields>
+                <FormFields fields={fields} values={draft} change={change} problemOf={field} />
+                {isDrawn && (
+                  <Text c="var(--warn)">
+                    Android: the app draws this notification itself. A phone on which the app was force-stopped, or that
+                    its vendor restricts, shows nothing of it.
+                  </Text>
+                )}
               </Stack>
             </Panel>
             <Panel
@@ -156,8 +164,8 @@ const Compose = ({ id }: { readonly id: string }) => {
           isFile={isFile}
           app={app}
           typed={{
-            ...{ title: draft.title, body: draft.body, image: draft.image, link: draft.link },
-            buttons: draft.buttons.flatMap(({ title }) => title || []),
+            ...{ title: draft.title, body: draft.body, image: draft.image, link: draft.link_to },
+            buttons: draft.buttons.flatMap(({ title }) => (title as string) || []),
           }}
         />
       </div>

@@ -3,10 +3,12 @@ import { Stack } from "@mantine/core";
 import { Link, useParams } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
 import { useRead } from "../api/read.ts";
-import { exactTime, platformNames, Sentence, Status } from "../parts/format.tsx";
+import { exactTime, platformNames, Status } from "../parts/format.tsx";
 import { type Column, Rows } from "../parts/list.tsx";
-import { Facts, mono, Page, Panel, Problem } from "../parts/page.tsx";
+import { Facts, mono, Page, Panel } from "../parts/page.tsx";
+import { Problem } from "../parts/problem.tsx";
 import { reasonWords } from "../parts/reason.tsx";
+import { Story } from "../parts/story.tsx";
 
 const attemptColumns: readonly Column<DeliveryTrace["attempts"][number]>[] = [
   {
@@ -44,14 +46,7 @@ export default function DeliveryTracePage() {
         <div className="columns wide">
           <Stack>
             <Panel title="What happened">
-              <ol className="story">
-                {data.explanation.map((sentence, index) => (
-                  // biome-ignore lint/suspicious/noArrayIndexKey: a story is told in its order
-                  <li key={index} className="break">
-                    <Sentence text={sentence} />
-                  </li>
-                ))}
-              </ol>
+              <Story sentences={data.explanation} />
             </Panel>
             {data.attempts.length > 0 && (
               <Panel flush title="Attempts">

@@ -3,13 +3,13 @@ import { Button, Group, Pill, Stack, Text } from "@mantine/core";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { useProject } from "../api/clients.ts";
-import { useAct, useRead, useRefresh } from "../api/read.ts";
-import { Confirm } from "../parts/confirm.tsx";
+import { useAct, useActs, useRead } from "../api/read.ts";
 import { Field, Form } from "../parts/field.tsx";
+import { Confirm } from "../parts/form.tsx";
 import { platformNames, Time } from "../parts/format.tsx";
 import { JsonEditor, patchOf } from "../parts/json-editor.tsx";
-import { Copyable, Facts, JsonCode, Page, Panel, Problem } from "../parts/page.tsx";
-import { RoleNote } from "../parts/role-note.tsx";
+import { Copyable, Facts, JsonCode, Page, Panel } from "../parts/page.tsx";
+import { Problem } from "../parts/problem.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { Timeline } from "./device/timeline.tsx";
 
@@ -20,13 +20,12 @@ export default function DevicePage() {
   const { device = "" } = useParams({ strict: false }) as { device?: string };
   const navigate = useNavigate();
   const [topic, setTopic] = useState("");
-  const refresh = useRefresh(id);
   const { data, error, refetch } = useRead([id, "devices", device], (options) => herald.devices.get(device, options));
-  const subscribing = useAct(() => {
-    setTopic("");
-    refresh();
-  });
-  const changing = useAct(refresh);
+  const subscribing = useAct(
+    (act: () => Promise<unknown>) => act(),
+    () => setTopic(""),
+  );
+  const changing = useActs();
   const nextStatus = data?.status === "active" ? "inactive" : "active";
   const may = useMayWrite();
   return (
@@ -34,6 +33,7 @@ export default function DevicePage() {
       name="Device"
       title={<span className="cut mono">{device}</span>}
       status={data?.status}
+      role={{ needs: "operator", can: "change anything here" }}
       actions={
         data &&
         may && (
@@ -48,19 +48,15 @@ export default function DevicePage() {
             <Confirm
               title="Delete this device?"
               verb="Delete the device"
-              size="sm"
+              button={{ size: "sm" }}
               act={() => herald.devices.delete(device)}
-              onDone={() => {
-                refresh();
-                void navigate({ to: `/p/${id}/devices` });
-              }}
+              onDone={() => void navigate({ to: `/p/${id}/devices` })}
               about="It gets no more notifications, and its credential stops working. The app can register it again."
             />
           </>
         )
       }
     >
-      <RoleNote needs="operator" can="change anything here" />
       {error && <Problem error={error} onRetry={() => void refetch()} />}
       {changing.error && <Problem error={changing.error} />}
       {data && (
@@ -149,7 +145,6 @@ export default function DevicePage() {
                       title={title}
                       value={data[field]}
                       save={(value) => herald.devices.update(device, { [field]: patchOf(data[field], value) })}
-                      onDone={refresh}
                     />
                   )
                 }

@@ -1,8 +1,8 @@
-import type { Device, Target } from "@herald/client";
+import type { Target } from "@herald/client";
 import { useProject } from "../api/clients.ts";
-import { firstRows, useRows } from "../api/read.ts";
-import { ChoiceFilter, TextFilter, useFilters } from "../parts/filters.tsx";
-import { List, type ListPage } from "../parts/list.tsx";
+import { firstRows } from "../api/read.ts";
+import { ChoiceFilter, TextFilter } from "../parts/filters.tsx";
+import { List } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 import { deviceColumns } from "./trace.tsx";
 
@@ -11,18 +11,16 @@ const maxMatching = 200;
 
 export default function Devices() {
   const { id, herald } = useProject();
-  const { search, page } = useFilters();
-  const { status, platform, user, match } = search;
-  const query = useRows(
-    [id, "devices", { status, platform, user, match, page }],
-    async ({ signal }): Promise<ListPage<Device>> =>
-      match
-        ? firstRows(herald.devices.list({ signal, match: match as Target, perPage: 100 }), maxMatching)
-        : herald.devices.list({ signal, perPage: 25, sort: "-created_at", status, platform, userId: user }).page(page),
-  );
   return (
     <Page title="Devices">
       <List
+        label="Devices"
+        queryKey={[id, "devices", "list"]}
+        read={async ({ signal, page }, { status, platform, user: userId, match }) =>
+          match
+            ? { data: (await firstRows(herald.devices.list({ signal, match: match as Target }), maxMatching)).data }
+            : herald.devices.list({ signal, perPage: 25, sort: "-created_at", status, platform, userId }).page(page)
+        }
         filters={
           <>
             <ChoiceFilter name="status" label="Status" values={["active", "inactive"]} />
@@ -31,10 +29,7 @@ export default function Devices() {
             <TextFilter name="user" label="User" width={130} />
           </>
         }
-        query={query}
         columns={deviceColumns(id)}
-        keyOf={(row) => row.id}
-        label="Devices"
         unmatched="No devices match these filters."
         empty={{
           title: "No devices yet",

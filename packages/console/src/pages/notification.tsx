@@ -1,25 +1,33 @@
 import type { Delivery, Notification } from "@herald/client";
-import { Button, Group, Paper, Progress, Stack, Text } from "@mantine/core";
+import { Box, Button, Flex, Group, Paper, Progress, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useParams } from "@tanstack/react-router";
+import { useNavigate, useParams } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
 import { usePollMs } from "../api/live.tsx";
 import { useProjectName } from "../api/projects.ts";
-import { useRefresh, useRows } from "../api/read.ts";
-import { Confirm } from "../parts/confirm.tsx";
-import { ChoiceFilter, useFilters } from "../parts/filters.tsx";
-import { count, duration, exactTime, percent, platformNames, Status, Time } from "../parts/format.tsx";
-import { type Column, List } from "../parts/list.tsx";
+import { ChoiceFilter } from "../parts/filters.tsx";
+import { Confirm } from "../parts/form.tsx";
+import {
+  activityName,
+  count,
+  duration,
+  exactTime,
+  notificationName,
+  percent,
+  platformNames,
+  Status,
+  Time,
+} from "../parts/format.tsx";
+import { type Column, IdLink, List } from "../parts/list.tsx";
 import { LockScreen } from "../parts/lock-screen.tsx";
-import { Copyable, Facts, mono, Note, Page, Panel, Problem } from "../parts/page.tsx";
+import { Copyable, Facts, mono, Note, Page, Panel } from "../parts/page.tsx";
+import { Problem } from "../parts/problem.tsx";
 import { Reason } from "../parts/reason.tsx";
-import { RoleNote } from "../parts/role-note.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { saveDraft } from "./compose/draft.ts";
 import { draftOf } from "./compose/notification-of.ts";
 import { RecipientsPanel, RecipientsUpload } from "./notification/recipients.tsx";
 import { sendTimeOf, WavesPanel } from "./notification/waves.tsx";
-import { activityName } from "./notifications.tsx";
 
 const final = ["completed", "cancelled", "expired"];
 
@@ -53,21 +61,24 @@ const Funnel = ({ notification }: { readonly notification: Notification }) => {
   const rest = (["failed", "skipped", "expired", "cancelled", "pending"] as const).filter((name) => counts[name] > 0);
   return (
     <Stack>
-      <ul className="funnel">
+      <ul className="plain-list funnel">
         {bars.map(({ name, value, color, note }) => (
-          <li key={name}>
-            <span>{name}</span>
+          <Flex component="li" key={name} wrap={{ base: "wrap", xs: "nowrap" }} align="center" columnGap="sm">
+            <Box w={76}>{name}</Box>
             <Progress
               size={14}
+              flex={1}
               value={counts.devices ? (value / counts.devices) * 100 : 0}
               color={color}
               aria-label={name}
             />
-            <Text ta="right" fz="inherit" component="b" fw={700}>
+            <Text component="b" w={72} ta="right" fz="inherit" fw={700}>
               {count(value)}
             </Text>
-            <Note>{note}</Note>
-          </li>
+            <Note w={{ base: "100%", xs: 110 }} pl={{ base: 88, xs: 0 }}>
+              {note}
+            </Note>
+          </Flex>
         ))}
       </ul>
       {counts.buttons && (
@@ -99,15 +110,15 @@ const Reasons = ({ notification }: { readonly notification: Notification }) => {
   ].toSorted((one, other) => other.devices - one.devices);
   if (rows.length === 0) return <Text c="dimmed">No devices failed or were skipped.</Text>;
   return (
-    <ul className="reasons">
+    <ul className="plain-list">
       {rows.map(({ reason, devices, status }) => (
-        <li key={`${status}/${reason}`}>
+        <Flex component="li" align="baseline" gap={10} key={`${status}/${reason}`}>
           <a className="link mono" href={`/docs/errors#${reason}`} target="_blank" rel="noreferrer">
             {reason}
           </a>
           <Note className="grow">{status}</Note>
           <b>{count(devices)}</b>
-        </li>
+        </Flex>
       ))}
     </ul>
   );
@@ -122,32 +133,26 @@ const latestOf = (row: Delivery): [status: string, at: string | undefined] => {
 
 const Deliveries = ({ notification }: { readonly notification: string }) => {
   const { id, herald } = useProject();
-  const { search, page } = useFilters();
-  const { status } = search;
-  const query = useRows([id, "deliveries", notification, status, page], ({ signal }) =>
-    herald.notifications.deliveries(notification, { signal, perPage: 25, status }).page(page),
-  );
   const columns: readonly Column<Delivery>[] = [
     {
       title: "Device",
       cell: (row) => (
-        <Link className="link mono id-cut" to={`/p/${id}/notifications/${notification}/devices/${row.device_id}`}>
-          {row.device_id}
-        </Link>
+        <IdLink to={`/p/${id}/notifications/${notification}/devices/${row.device_id}`} id={row.device_id} />
       ),
     },
     { title: "Platform", cell: (row) => platformNames[row.platform] ?? row.platform },
     { title: "Status", cell: (row) => <Status value={latestOf(row)[0]} /> },
-    {
-      title: "Reason",
-      long: true,
-      cell: (row) => <Reason row={row} />,
-    },
+    { title: "Reason", long: true, cell: (row) => <Reason row={row} /> },
     { title: "Attempts", right: true, wide: true, cell: (row) => row.attempts },
     { title: "At", right: true, wide: true, cell: (row) => <Time at={latestOf(row)[1]} /> },
   ];
   return (
     <List
+      label="Deliveries"
+      queryKey={[id, "deliveries", notification]}
+      read={({ signal, page }, { status }) =>
+        herald.notifications.deliveries(notification, { signal, perPage: 25, status }).page(page)
+      }
       actions={
         <ChoiceFilter
           name="status"
@@ -155,10 +160,8 @@ const Deliveries = ({ notification }: { readonly notification: string }) => {
           values={["accepted", "failed", "pending", "skipped", "expired", "cancelled"]}
         />
       }
-      query={query}
       columns={columns}
       keyOf={(row) => row.device_id}
-      label="Deliveries"
       unmatched="No deliveries have this status."
       empty={{ title: "No devices yet. They appear here as Herald sends to them." }}
     />
@@ -169,7 +172,6 @@ export default function NotificationPage() {
   const { id, herald } = useProject();
   const mayWrite = useMayWrite();
   const { notification: ntf = "" } = useParams({ strict: false }) as { notification?: string };
-  const refresh = useRefresh(id);
   const navigate = useNavigate();
   const pollMs = usePollMs();
   const app = useProjectName();
@@ -186,7 +188,7 @@ export default function NotificationPage() {
   const progress = `${count(done)} of ${count(counts.devices)} devices are done`;
   const begun = Date.parse(data.schedule?.[0]?.at ?? data.send_at ?? data.created_at);
   const seconds = ((data.completed_at ? Date.parse(data.completed_at) : Date.now()) - begun) / 1_000;
-  const name = data.title ?? data.body ?? "(silent)";
+  const name = notificationName(data);
   const asDraft = () => {
     saveDraft(id, draftOf(data));
     void navigate({ to: `/p/${id}/compose` });
@@ -201,6 +203,7 @@ export default function NotificationPage() {
       }
       status={data.status}
       counts={data.counts}
+      role={{ needs: "operator", can: "change anything here" }}
       actions={
         <>
           {mayWrite && (
@@ -213,20 +216,18 @@ export default function NotificationPage() {
               label="Cancel sending"
               title="Cancel this notification?"
               verb="Cancel sending"
-              size="sm"
+              button={{ size: "sm" }}
               act={() => herald.notifications.cancel(ntf)}
-              onDone={refresh}
               about="Devices that already received it keep it. No more devices get it."
             />
           )}
         </>
       }
     >
-      <RoleNote needs="operator" can="change anything here" />
       <Stack>
         {error && <Problem error={error} onRetry={() => void refetch()} />}
         {!isFinal && counts.devices > 0 && (
-          <Paper withBorder p="md" role="status">
+          <Paper p="md" role="status">
             <Progress value={(done / counts.devices) * 100} animated aria-label={progress} />
             <Note>{progress}</Note>
           </Paper>

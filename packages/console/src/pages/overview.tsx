@@ -1,13 +1,14 @@
-import { Badge, Progress, SegmentedControl, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
+import { Badge, Box, Group, Progress, SegmentedControl, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useProject } from "../api/clients.ts";
 import { useLive } from "../api/live.tsx";
-import { useRead, useRows } from "../api/read.ts";
+import { useRead } from "../api/read.ts";
 import { ComposeButton } from "../parts/compose-button.tsx";
 import { count, percent, Status, Time } from "../parts/format.tsx";
 import { Icon } from "../parts/icon.tsx";
-import { Note, Page, Panel, Problem } from "../parts/page.tsx";
+import { Note, Page, Panel } from "../parts/page.tsx";
+import { Problem } from "../parts/problem.tsx";
 import { Attention, useProviders } from "./overview/attention.tsx";
 import { useLatest } from "./overview/latest.ts";
 import { Plot } from "./overview/plot.tsx";
@@ -23,12 +24,15 @@ const Statistics = () => {
   const { id, herald } = useProject();
   const [range, setRange] = useState<Range>("day");
   const live = useLive();
-  const { data, error, refetch } = useRows([id, "stats", range], ({ signal }) => {
-    const { hours, interval } = ranges[range];
-    const from = new Date(Date.now() - hours * 3_600_000).toISOString();
-    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    return herald.stats({ from, interval, time_zone: zone }, { signal });
-  });
+  const { hours, interval } = ranges[range];
+  const { data, error, refetch } = useRead(
+    [id, "stats", range],
+    (options) => {
+      const from = new Date(Date.now() - hours * 3_600_000).toISOString();
+      return herald.stats({ from, interval, time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone }, options);
+    },
+    { keep: true },
+  );
   const totals = data?.totals;
   const figures = [
     { name: "Sent", value: totals && count(totals.sent), color: "good" },
@@ -47,9 +51,9 @@ const Statistics = () => {
       title={
         <span className="with-icon">
           Sent and opened
-          <span className={live ? "live good" : "live muted"}>
-            <i className="dot" /> {live ? "live" : "every few seconds"}
-          </span>
+          <Text span className="with-icon" fz="xs" fw={500} c={live ? "var(--good)" : "dimmed"}>
+            <Box component="i" w={7} h={7} bdrs="50%" bg="currentColor" /> {live ? "live" : "every few seconds"}
+          </Text>
         </span>
       }
       flush
@@ -64,19 +68,33 @@ const Statistics = () => {
       }
     >
       {error && (
-        <div className="inside">
+        <Box px="md" py={14}>
           <Problem error={error} onRetry={() => void refetch()} />
-        </div>
+        </Box>
       )}
-      <div className="figures square">
+      <SimpleGrid
+        cols={{ base: 2, xs: figures.length }}
+        spacing={1}
+        verticalSpacing={1}
+        bg="var(--line)"
+        style={{ borderBottom: "1px solid var(--line)" }}
+      >
         {figures.map(({ name, value, color }) => (
-          <div key={name} className="figure">
-            <span>{name}</span>
-            {value === undefined ? <Skeleton height={24} width={60} mt={6} /> : <b className={color}>{value}</b>}
-          </div>
+          <Box key={name} bg="var(--panel)" px="md" py="sm">
+            <Note display="block">{name}</Note>
+            {value === undefined ? (
+              <Skeleton height={24} width={60} mt={6} />
+            ) : (
+              <Text component="b" className={color} fz="1.375rem" fw={620} lts="-0.02em">
+                {value}
+              </Text>
+            )}
+          </Box>
         ))}
-      </div>
-      <div className="plot-place">{data ? <Plot stats={data} /> : <Skeleton height={240} />}</div>
+      </SimpleGrid>
+      <Box px="sm" pt={8} pb={10}>
+        {data ? <Plot stats={data} /> : <Skeleton height={240} />}
+      </Box>
     </Panel>
   );
 };
@@ -113,9 +131,9 @@ const FirstSteps = () => {
   if (steps.every(({ done }) => done)) return null;
   return (
     <Panel title="First push">
-      <ol className="steps">
+      <SimpleGrid cols={{ base: 1, md: 3 }} spacing={14} role="list">
         {steps.map(({ done, text, hint, to }, index) => (
-          <li key={text}>
+          <Group key={text} gap="sm" wrap="nowrap" align="start" role="listitem">
             <Badge circle size="lg" variant={done ? "filled" : "default"}>
               {done ? <Icon name="check" size={14} /> : index + 1}
             </Badge>
@@ -127,9 +145,9 @@ const FirstSteps = () => {
                 {hint}
               </Text>
             </div>
-          </li>
+          </Group>
         ))}
-      </ol>
+      </SimpleGrid>
     </Panel>
   );
 };
@@ -156,7 +174,7 @@ const Running = () => {
             <Status value={status} counts={counts} />
             {running.length > 0 && counts.devices > 0 && (
               <Progress
-                className="running-bar"
+                style={{ gridColumn: "1 / -1" }}
                 value={((counts.devices - counts.pending) / counts.devices) * 100}
                 aria-label={`${count(counts.devices - counts.pending)} of ${count(counts.devices)} devices are done`}
               />

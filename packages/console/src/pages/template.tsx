@@ -7,14 +7,16 @@ import { useState } from "react";
 import { useProject } from "../api/clients.ts";
 import { orNull, problemsOf } from "../api/problems.ts";
 import { useProjectName } from "../api/projects.ts";
-import { useAct, useRefresh } from "../api/read.ts";
-import { Confirm } from "../parts/confirm.tsx";
+import { useActs } from "../api/read.ts";
+import type { FieldsOf } from "../parts/field-values.ts";
+import { FormFields } from "../parts/fields.tsx";
+import { Confirm } from "../parts/form.tsx";
 import { Time } from "../parts/format.tsx";
 import { isJsonObject } from "../parts/json.ts";
-import { MessageFields } from "../parts/message-fields.tsx";
-import { Facts, Page, Panel, Problem } from "../parts/page.tsx";
+import { messageFields, moreField } from "../parts/message-fields.ts";
+import { Facts, Page, Panel } from "../parts/page.tsx";
 import { Preview } from "../parts/preview.tsx";
-import { RoleNote } from "../parts/role-note.tsx";
+import { Problem } from "../parts/problem.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { contentOfTemplate, type Edited, editedOf, moreFieldsOf, newTemplate, samplesOf } from "./template/content.ts";
 import { VariableFields } from "./template/variables.tsx";
@@ -45,6 +47,18 @@ const Versions = ({ name }: { readonly name: string }) => {
   );
 };
 
+const fields: FieldsOf<Edited> = {
+  ...messageFields,
+  title: { ...messageFields.title, placeholder: "Order {{ order }} has shipped" },
+  link_to: { ...messageFields.link_to, placeholder: "/orders/{{ order }}" },
+  more: moreField(
+    "localizations, data, badge, sound, priority, ttl …: any field of a notification but targets and send_at",
+    '{ "localizations": { "de": { "title": "Bestellung {{ order }}" } } }',
+    (more) =>
+      moreFieldsOf({ more }) === undefined ? 'Write a JSON object, such as { "sound": "default" }' : undefined,
+  ),
+};
+
 const aboutOf = (stored: Template | null): string => {
   if (stored === null) return "Not stored yet.";
   if (stored.published === undefined) return "A draft: sends cannot use it before it is published.";
@@ -60,8 +74,7 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
   const [locale, setLocale] = useState("");
   const [settled] = useDebouncedValue(edited, typingMs);
   const change = (changes: Partial<Edited>) => setEdited((now) => ({ ...now, ...changes }));
-  const refresh = useRefresh(id, "templates");
-  const acting = useAct(refresh);
+  const acting = useActs();
   const more = moreFieldsOf(edited);
   const isReady = more !== undefined && (edited.title !== "" || edited.body !== "" || more.silent === true);
   const preview = useQuery({
@@ -81,7 +94,7 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
     problemsOf(preview.error, `#/preview/${path}`) ??
     problemsOf(acting.error, `#/template/${path}`);
   const markedAt = (place: string) => [
-    ...["title", "body", "link_to", "image", "variables"].map((field) => `${place}/${field}`),
+    ...[...Object.keys(messageFields), "variables"].map((field) => `${place}/${field}`),
     "#/preview/variables",
   ];
   // An app with the kit draws what has receipts or buttons.
@@ -93,24 +106,19 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
     <Page
       title={name}
       about={aboutOf(stored)}
+      role={{ needs: "operator", can: "change anything here" }}
       actions={
         may && (
           <>
             {stored && (
               <Confirm
-                label="Delete"
                 title={`Delete the template ${name}?`}
                 verb="Delete the template"
-                size="sm"
+                button={{ size: "sm" }}
                 act={() => herald.templates.delete(name)}
-                onDone={() => {
-                  refresh();
-                  void navigate({ to: `/p/${id}/templates` });
-                }}
-              >
-                Its versions go with it, and sends that name it are refused. Notifications already accepted keep their
-                texts.
-              </Confirm>
+                onDone={() => void navigate({ to: `/p/${id}/templates` })}
+                about="Its versions go with it, and sends that name it are refused. Notifications already accepted keep their texts."
+              />
             )}
             <Button
               variant="default"
@@ -136,25 +144,13 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
         )
       }
     >
-      <RoleNote needs="operator" can="change anything here" />
       {acting.error && <Problem error={acting.error} marked={markedAt("#/template")} />}
       <div className="columns wide">
         <Fieldset variant="unstyled" disabled={!may}>
           <Stack>
             <Panel title="Message">
               <Stack gap="sm">
-                <MessageFields
-                  value={edited}
-                  change={change}
-                  problemOf={problemAt}
-                  placeholders={{
-                    title: "Order {{ order }} has shipped",
-                    link: "/orders/{{ order }}",
-                    more: '{ "localizations": { "de": { "title": "Bestellung {{ order }}" } } }',
-                  }}
-                  aboutMore="localizations, data, badge, sound, priority, ttl …: any field of a notification but targets and send_at"
-                  badMore={more === undefined ? 'Write a JSON object, such as { "sound": "default" }' : undefined}
-                />
+                <FormFields fields={fields} values={edited} change={change} problemOf={problemAt} />
               </Stack>
             </Panel>
             <Panel title="Variables">
@@ -172,7 +168,7 @@ const Editor = ({ name, stored }: { readonly name: string; readonly stored: Temp
         <Stack className="sticky">
           <Preview
             payloadOf={(platform) => shownOf(platform)?.payload}
-            typed={{ title: edited.title, body: edited.body, image: edited.image, link: edited.link }}
+            typed={{ title: edited.title, body: edited.body, image: edited.image, link: edited.link_to }}
             app={app}
           >
             {(platform) => {

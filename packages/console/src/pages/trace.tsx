@@ -1,6 +1,5 @@
 import type { Device } from "@herald/client";
-import { Stack } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
 import { orNull } from "../api/problems.ts";
@@ -8,17 +7,13 @@ import { FindForm } from "../parts/field.tsx";
 import { useFilters } from "../parts/filters.tsx";
 import { platformNames, Status, Time } from "../parts/format.tsx";
 import { Icon } from "../parts/icon.tsx";
-import { type Column, List } from "../parts/list.tsx";
+import { type Column, IdLink, List } from "../parts/list.tsx";
 import { Empty, Page, Panel } from "../parts/page.tsx";
 
 export const deviceColumns = (project: string): readonly Column<Device>[] => [
   {
     title: "Device",
-    cell: (row) => (
-      <Link className="link mono id-cut" to={`/p/${project}/devices/${row.id}`}>
-        {row.id}
-      </Link>
-    ),
+    cell: (row) => <IdLink to={`/p/${project}/devices/${row.id}`} id={row.id} />,
   },
   { title: "Platform", cell: (row) => platformNames[row.platform] ?? row.platform },
   { title: "Status", cell: (row) => <Status value={row.status} /> },
@@ -28,18 +23,20 @@ export const deviceColumns = (project: string): readonly Column<Device>[] => [
       row.user_id === null ? (
         <span className="muted">–</span>
       ) : (
-        <Link className="link cut list-cut" to={`/p/${project}/users/${encodeURIComponent(row.user_id)}`}>
-          {row.user_id}
-        </Link>
+        <Text component="div" maw={220} truncate>
+          <Link className="link" to={`/p/${project}/users/${encodeURIComponent(row.user_id)}`}>
+            {row.user_id}
+          </Link>
+        </Text>
       ),
   },
   {
     title: "Topics",
     wide: true,
     cell: (row) => (
-      <span className="cut list-cut">
+      <Text maw={220} truncate>
         {row.topics.length === 0 ? <span className="muted">–</span> : row.topics.join(", ")}
-      </span>
+      </Text>
     ),
   },
   {
@@ -54,21 +51,17 @@ export default function Trace() {
   const { id, herald } = useProject();
   const { search, set } = useFilters();
   const wanted = search.find ?? "";
-  const query = useQuery({
-    queryKey: [id, "devices", "find", wanted],
-    enabled: wanted !== "",
-    queryFn: async (): Promise<{ data: readonly Device[] }> => {
-      if (wanted.startsWith("dev_")) {
-        const device = await orNull(herald.devices.get(wanted));
-        if (device) return { data: [device] };
-      }
-      const [byToken, user] = await Promise.all([
-        orNull(herald.devices.list({ token: wanted }).page()),
-        orNull(herald.users.get(wanted)),
-      ]);
-      return { data: [...(byToken?.data ?? []), ...(user?.devices ?? [])] };
-    },
-  });
+  const read = async (): Promise<{ data: readonly Device[] }> => {
+    if (wanted.startsWith("dev_")) {
+      const device = await orNull(herald.devices.get(wanted));
+      if (device) return { data: [device] };
+    }
+    const [byToken, user] = await Promise.all([
+      orNull(herald.devices.list({ token: wanted }).page()),
+      orNull(herald.users.get(wanted)),
+    ]);
+    return { data: [...(byToken?.data ?? []), ...(user?.devices ?? [])] };
+  };
   return (
     <Page title="Delivery trace" about="Find a device and see why it did or did not get a notification.">
       <Stack>
@@ -82,10 +75,10 @@ export default function Trace() {
         />
         {wanted !== "" && (
           <List
-            query={query}
-            columns={deviceColumns(id)}
-            keyOf={(row) => row.id}
             label="Devices"
+            queryKey={[id, "devices", "find"]}
+            read={read}
+            columns={deviceColumns(id)}
             empty={{
               title: "No device found",
               text: "Enter a complete device id or push token, or the id of a user who is logged in on a device.",

@@ -2,6 +2,7 @@ import { HeraldError } from "@herald/client";
 import { Alert, Button, Text } from "@mantine/core";
 import { problemTextOf } from "../api/problem-texts.ts";
 import { namedSentences, sentencesOf } from "../api/problems.ts";
+import { Folded } from "./folded.tsx";
 import { Icon } from "./icon.tsx";
 
 export type ProblemProps = {
@@ -29,8 +30,7 @@ export default function ExplainedProblem({ error, onRetry, marked = [] }: Proble
           </Text>
         ))}
       {(!open || requestId) && (
-        <details>
-          <summary>Details</summary>
+        <Folded title="Details">
           {!open &&
             named.map((sentence) => (
               <Text key={sentence} className="break">
@@ -42,7 +42,7 @@ export default function ExplainedProblem({ error, onRetry, marked = [] }: Proble
               Request {requestId}
             </Text>
           )}
-        </details>
+        </Folded>
       )}
       {onRetry && (
         <Button variant="default" size="xs" mt="xs" onClick={onRetry}>

@@ -1,6 +1,6 @@
 import { Select, TextInput } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type CSSProperties, useState } from "react";
+import { useState } from "react";
 import { Note } from "./page.tsx";
 
 /** The filters of a list live in the page's address, so that a link shows the same rows. */
@@ -25,6 +25,10 @@ export const useFilters = () => {
   };
 };
 
+/** On a phone filters share their rows. */
+const filterSize = (width: number) =>
+  ({ size: "xs", w: { base: "auto", xs: width }, flex: { base: "1 1 140px", xs: "none" } }) as const;
+
 type ChoiceProps = {
   readonly name: string;
   readonly label: string;
@@ -43,8 +47,7 @@ export const ChoiceFilter = ({ name, label, values }: ChoiceProps) => {
   return (
     <Select
       aria-label={label}
-      size="xs"
-      className="filter"
+      {...filterSize(150)}
       value={chosen}
       onChange={(value) => set({ [name]: value ?? undefined })}
       data={[{ value: "", label: `${label}: all` }, ...named, ...(isOther ? [{ value: chosen, label: chosen }] : [])]}
@@ -63,9 +66,7 @@ export const TextFilter = ({ name, label, width = 220, type = "text" }: TextProp
   const apply = () => typed.trim() !== (search[name] ?? "") && set({ [name]: typed.trim() });
   return (
     <TextInput
-      size="xs"
-      className="filter"
-      style={{ "--filter-width": `${width}px` } as CSSProperties}
+      {...filterSize(width)}
       type={type}
       aria-label={label}
       placeholder={label}

@@ -92,3 +92,11 @@ export const Status = ({ value, counts }: StatusProps) => {
 };
 
 export const platformNames: Readonly<Record<string, string>> = { ios: "iOS", android: "Android", web: "Web" };
+
+/** What a notification of a Live Activity does, which has no title of its own. */
+export const activityName = ({ activity }: Pick<Notification, "activity">): string | undefined =>
+  activity && `${activity.id}: ${activity.event}${activity.version === undefined ? "" : ` ${activity.version}`}`;
+
+/** What people call a notification. */
+export const notificationName = (notification: Pick<Notification, "title" | "body" | "activity">): string =>
+  notification.title ?? notification.body ?? activityName(notification) ?? "(silent)";

@@ -1,10 +1,13 @@
 import type { Pagination } from "@herald/client";
-import { Skeleton, Stack, Table, VisuallyHidden } from "@mantine/core";
-import type { UseQueryResult } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { Box, Flex, Group, Skeleton, Stack, Table, UnstyledButton, VisuallyHidden } from "@mantine/core";
+import type { QueryKey } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { type ReactNode, useState } from "react";
+import { firstRows, useRead } from "../api/read.ts";
 import { useFilters } from "./filters.tsx";
 import { count } from "./format.tsx";
-import { Empty, type EmptyProps, Panel, Problem } from "./page.tsx";
+import { Empty, type EmptyProps, Panel } from "./page.tsx";
+import { Problem } from "./problem.tsx";
 import { SmallButton } from "./small-button.tsx";
 
 export type Column<Row> = {
@@ -17,16 +20,68 @@ export type Column<Row> = {
   readonly cell: (row: Row) => ReactNode;
 };
 
-/** The last column: buttons that act on a row. */
-export const rowActions = <Row,>(cell: Column<Row>["cell"]): Column<Row> => ({ title: "", right: true, cell });
+type RowLinkProps = {
+  /** The address of the row's page. */
+  readonly to?: string;
+  /** Opens the row, if it has no page. */
+  readonly onOpen?: () => void;
+  readonly name: ReactNode;
+  /** Below the name, in small letters. */
+  readonly note?: ReactNode;
+};
 
-export type ListPage<Row> = { readonly data: readonly Row[]; readonly pagination?: Pagination | undefined };
+/** The cell that names a row, and leads to it. */
+export const RowLink = ({ to, onOpen, name, note }: RowLinkProps) => {
+  const text = (
+    <>
+      <b className="cut" dir="auto">
+        {name}
+      </b>
+      {note !== undefined && (
+        <span className="muted cut" dir="auto">
+          {note}
+        </span>
+      )}
+    </>
+  );
+  if (to !== undefined)
+    return (
+      <Link className="row-link" to={to}>
+        {text}
+      </Link>
+    );
+  if (onOpen === undefined) return <span className="row-link">{text}</span>;
+  return (
+    <UnstyledButton fz="inherit" className="row-link" onClick={onOpen}>
+      {text}
+    </UnstyledButton>
+  );
+};
+
+/** An id that leads to its page. On a phone its end is cut. */
+export const IdLink = ({ id, to }: { readonly id: string; readonly to: string }) => (
+  <Box maw={{ base: 116, xs: "none" }} className="cut">
+    <Link className="link mono" to={to}>
+      {id}
+    </Link>
+  </Box>
+);
+
+type ListPage<Row> = {
+  readonly data: readonly Row[];
+  readonly pagination?: Pagination | undefined;
+  /** A list without page numbers continues. */
+  readonly more?: boolean;
+};
 
 type TableProps<Row> = {
   readonly rows: readonly Row[];
   readonly columns: readonly Column<Row>[];
-  readonly keyOf: (row: Row) => string;
+  /** Default: the row's id. */
+  readonly keyOf?: ((row: Row) => string) | undefined;
   readonly label: string;
+  /** What acts on a row, in the last column. */
+  readonly buttons?: ((row: Row) => ReactNode) | undefined;
 };
 
 const styleOf = <Row,>({ right, wide }: Column<Row>) => ({
@@ -40,18 +95,30 @@ const cellOf = <Row,>(column: Column<Row>, index: number) => ({
   ...(index > 0 && typeof column.title === "string" && { "data-title": column.title }),
 });
 
+const idOf = (row: unknown): string => (row as { readonly id: string }).id;
+
+const buttonsColumn = <Row,>(buttons: (row: Row) => ReactNode): Column<Row> => ({
+  title: "",
+  right: true,
+  cell: (row) => (
+    <Group gap={8} justify="flex-end">
+      {buttons(row)}
+    </Group>
+  ),
+});
+
 /** Rows as a table, which scrolls if it is wider than the screen. On a phone rows with buttons or long cells are stacked, each cell with its title. */
-export function Rows<Row>({ rows, columns, keyOf, label }: TableProps<Row>) {
-  const isStacked = columns.some(({ title, long }) => title === "" || long);
+export function Rows<Row>({ rows, columns: given, keyOf = idOf, label, buttons }: TableProps<Row>) {
+  const columns = buttons ? [...given, buttonsColumn(buttons)] : given;
+  const isStacked = buttons !== undefined || columns.some(({ long }) => long);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard
-    <section className="scroll" aria-label={label} tabIndex={0}>
+    <Box component="section" className="scroll" pos="relative" aria-label={label} tabIndex={0}>
       <Table className={isStacked ? "table stacked" : "table"}>
         <Table.Thead>
           <Table.Tr>
             {columns.map((column, index) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: columns do not move
-              <Table.Th key={index} {...styleOf(column)}>
+              <Table.Th key={index} c="dimmed" fz="xs" fw={560} className="nowrap" {...styleOf(column)}>
                 {column.title === "" ? <VisuallyHidden>Actions</VisuallyHidden> : column.title}
               </Table.Th>
             ))}
@@ -70,40 +137,69 @@ export function Rows<Row>({ rows, columns, keyOf, label }: TableProps<Row>) {
           ))}
         </Table.Tbody>
       </Table>
-    </section>
+    </Box>
   );
 }
 
-type Props<Row> = Omit<TableProps<Row>, "rows"> & {
-  readonly query: UseQueryResult<ListPage<Row>>;
+/** The filters in the page's address, by name. */
+type Search = Readonly<Record<string, string | undefined>>;
+type Signal = { readonly signal: AbortSignal };
+
+type Props<Row, More> = Omit<TableProps<Row>, "rows"> & {
+  readonly queryKey: QueryKey;
+  /** Reads a page by its number, which is in the page's address. */
+  readonly read?: (
+    options: Signal & { readonly page: number; readonly limit: number },
+    search: Search,
+  ) => Promise<ListPage<Row> & More>;
+  /** A list that has cursors but no page numbers. Its limit is `atATime`, and `More` adds as many. */
+  readonly list?: (options: Signal & { readonly perPage: number }, search: Search) => AsyncIterable<Row>;
+  readonly atATime?: number;
+  readonly everyMs?: number | undefined;
   /** Stand in place of the title. */
   readonly filters?: ReactNode;
-  readonly actions?: ReactNode;
+  readonly actions?: ReactNode | ((rows: readonly Row[]) => ReactNode);
   /** Stand above the rows. */
-  readonly children?: ReactNode;
+  readonly children?: ReactNode | ((page: ListPage<Row> & More) => ReactNode);
+  /** Why a row was not changed. */
+  readonly problem?: Error | null;
   readonly empty?: EmptyProps;
   /** Why no row is shown while a filter is set, in place of `empty`. */
   readonly unmatched?: string;
-  /** Loads more rows of a list without a count. */
-  readonly onMore?: (() => void) | undefined;
 };
 
 const waiting = ["a", "b", "c", "d", "e"];
 
-/** A page of a list as a panel with a table, with its states: loading, failed, empty. Its page number is in the address. */
-export function List<Row>(props: Props<Row>) {
-  const { query, columns, keyOf, label, filters, actions, children, empty, unmatched, onMore } = props;
-  const { filtered, setPage } = useFilters();
-  const { data, error, refetch } = query;
+/** A list as a panel with a table, with its states: loading, failed, empty. Earlier rows stay until those of another page or filter have arrived. */
+export function List<Row, More = object>(props: Props<Row, More>) {
+  const { queryKey, read, list, atATime = 50, everyMs, columns, keyOf, label, buttons } = props;
+  const { filters, actions, children, problem, empty, unmatched } = props;
+  const { search, filtered, page, setPage } = useFilters();
+  const [limit, setLimit] = useState(atATime);
+  const { data, error, refetch } = useRead<ListPage<Row> & More>(
+    [...queryKey, search, limit],
+    async ({ signal }) => {
+      if (read) return read({ signal, page, limit }, search);
+      const perPage = Math.min(atATime + 1, 100);
+      return (await firstRows(list?.({ signal, perPage }, search) ?? [], limit)) as ListPage<Row> & More;
+    },
+    { keep: true, everyMs },
+  );
   const rows = data?.data;
   const pagination = data?.pagination;
   return (
-    <Panel flush title={!filters && label} actions={actions} filters={filters}>
-      {children}
-      {error && (
-        <div className="inside">
-          <Problem error={error} onRetry={() => void refetch()} />
-        </div>
+    <Panel
+      flush
+      title={!filters && label}
+      actions={typeof actions === "function" ? actions(rows ?? []) : actions}
+      filters={filters}
+    >
+      {typeof children === "function" ? data && children(data) : children}
+      {(problem || error) && (
+        <Stack px="md" py={14}>
+          {problem && <Problem error={problem} />}
+          {error && <Problem error={error} onRetry={() => void refetch()} />}
+        </Stack>
       )}
       {!rows && !error && (
         <Stack px="md" py={14} aria-busy="true">
@@ -113,26 +209,33 @@ export function List<Row>(props: Props<Row>) {
         </Stack>
       )}
       {rows?.length === 0 && (filtered && unmatched ? <Empty title={unmatched} /> : empty && <Empty {...empty} />)}
-      {rows && rows.length > 0 && <Rows rows={rows} columns={columns} keyOf={keyOf} label={label} />}
-      {pagination && pagination.pages > 1 && (
-        <nav className="pager" aria-label={label}>
-          <span className="muted">
-            {count(pagination.from)}–{count(pagination.to)} of {count(pagination.count)}
+      {rows && rows.length > 0 && <Rows rows={rows} columns={columns} keyOf={keyOf} label={label} buttons={buttons} />}
+      {(data?.more || (pagination && pagination.pages > 1)) && (
+        <Flex
+          component="nav"
+          aria-label={label}
+          align="center"
+          gap={8}
+          px="md"
+          py={8}
+          fz="sm"
+          style={{ borderTop: "1px solid var(--line)" }}
+        >
+          <span className="muted grow">
+            {pagination && `${count(pagination.from)}–${count(pagination.to)} of ${count(pagination.count)}`}
           </span>
-          <span className="grow" />
-          <SmallButton disabled={pagination.page <= 1} onClick={() => setPage(pagination.page - 1)}>
-            Previous
-          </SmallButton>
-          <SmallButton disabled={pagination.page >= pagination.pages} onClick={() => setPage(pagination.page + 1)}>
-            Next
-          </SmallButton>
-        </nav>
-      )}
-      {onMore && (
-        <nav className="pager" aria-label={label}>
-          <span className="grow" />
-          <SmallButton onClick={onMore}>More</SmallButton>
-        </nav>
+          {data?.more && <SmallButton onClick={() => setLimit(limit + atATime)}>More</SmallButton>}
+          {pagination && (
+            <>
+              <SmallButton disabled={pagination.page <= 1} onClick={() => setPage(pagination.page - 1)}>
+                Previous
+              </SmallButton>
+              <SmallButton disabled={pagination.page >= pagination.pages} onClick={() => setPage(pagination.page + 1)}>
+                Next
+              </SmallButton>
+            </>
+          )}
+        </Flex>
       )}
     </Panel>
   );

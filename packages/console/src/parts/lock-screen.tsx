@@ -1,3 +1,4 @@
+import { Box, type BoxProps, Group, Stack, Text } from "@mantine/core";
 import { Icon } from "./icon.tsx";
 import { type Json, objectOf } from "./json.ts";
 
@@ -66,54 +67,79 @@ export const shownBy = (platform: string, payload: unknown): Shown => {
   };
 };
 
+const onWallpaper = { p: "18px 14px 26px", bdrs: 16 };
+
+/** The screen behind the card, and the card. Phones look alike in both colour schemes. */
+const looks: Readonly<Record<string, { readonly screen: BoxProps; readonly card: BoxProps }>> = {
+  ios: {
+    screen: { ...onWallpaper, bg: "linear-gradient(160deg, #23485a, #38365e 60%, #513a5b)" },
+    card: { bdrs: 16 },
+  },
+  android: {
+    screen: { ...onWallpaper, bg: "linear-gradient(200deg, #1f4d40, #254a63 70%, #2c3a66)" },
+    card: { bdrs: 22 },
+  },
+  web: {
+    screen: { p: 14, bdrs: 10, bg: "color-mix(in srgb, var(--muted) 16%, var(--panel))" },
+    card: { bdrs: 8, bd: "1px solid rgb(0 0 0 / 10%)" },
+  },
+};
+const pale = "#4a5556";
+const grey = "#dfe5e5";
+const buttonLook = { bdrs: 8, px: 10, py: 4, bg: grey, fz: "xs", fw: 550 } as const;
+
 /** A notification as the platform's lock screen shows it. An image is shown as its URL: the console loads nothing from other hosts. */
 export const LockScreen = ({ platform, shown, app }: { platform: string; shown: Shown; app: string }) => (
-  <div className={`lock lock-${platform}`}>
+  <Box {...looks[platform]?.screen}>
     {platform !== "web" && (
-      <div className="lock-clock" aria-hidden="true">
+      <Text c="#fff" ta="center" fz="2.5rem" fw={300} lh={1} mt={4} mb={18} aria-hidden="true">
         9:41
-      </div>
+      </Text>
     )}
-    <div className="lock-card">
-      <div className="lock-app">
-        <img src="/console/icon.svg" alt="" width={18} height={18} />
+    <Box bg="#f4f6f6" c="#14191a" px={13} py={11} fz="sm" lh={1.4} {...looks[platform]?.card}>
+      <Group gap={7} wrap="nowrap" fz="xs" c={pale} mb={4}>
+        <img src="/console/icon.svg" alt="" width={18} height={18} style={{ borderRadius: 5 }} />
         <span className="cut grow" dir="auto">
           {app}
         </span>
         <span>now</span>
-      </div>
+      </Group>
       {shown.notes?.map((note) => (
-        <div key={note} className="lock-note break">
+        <Text key={note} className="lock-note break" fz="0.6875rem" fw={550} c={pale}>
           {note}
-        </div>
+        </Text>
       ))}
       {shown.title && (
-        <div className="lock-title" dir="auto">
+        <Text className="lock-title break" fw={620} dir="auto">
           {shown.title}
-        </div>
+        </Text>
       )}
       {shown.body && (
-        <div className="lock-body" dir="auto">
+        <Text className="lock-body break" lineClamp={6} style={{ whiteSpace: "pre-wrap" }} dir="auto">
           {shown.body}
-        </div>
+        </Text>
       )}
-      {!shown.title && !shown.body && <div className="lock-body lock-none">Title and text appear here.</div>}
+      {!shown.title && !shown.body && (
+        <Text c={pale} fs="italic">
+          Title and text appear here.
+        </Text>
+      )}
       {shown.image && (
-        <div className="lock-image">
+        <Stack align="center" gap={4} mt={8} px={10} py="md" bdrs={10} bg={grey} c="#435051" fz="0.6875rem" ta="center">
           <Icon name="image" size={22} />
           <span className="break">{shown.image}</span>
-        </div>
+        </Stack>
       )}
       {shown.buttons !== undefined && shown.buttons.length > 0 && (
-        <ul className="lock-buttons" aria-label="Buttons">
+        <Group gap={6} mt={10} role="list" aria-label="Buttons">
           {shown.buttons.map((title, place) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: two buttons may have one title
-            <li key={place} className="break" dir="auto">
+            <Text key={place} role="listitem" className="break" dir="auto" {...buttonLook}>
               {title}
-            </li>
+            </Text>
           ))}
-        </ul>
+        </Group>
       )}
-    </div>
-  </div>
+    </Box>
+  </Box>
 );

@@ -1,10 +1,8 @@
-import { Alert, CopyButton, Group, Stack, Text, type TextProps } from "@mantine/core";
-import { lazy, type ReactNode, Suspense, useEffect } from "react";
-import { useGone } from "../api/live.tsx";
-import { isUnreachable, sentencesOf } from "../api/problems.ts";
-import type { ProblemProps } from "./explained-problem.tsx";
+import { Box, CopyButton, Flex, Group, Paper, Stack, Text, type TextProps, UnstyledButton } from "@mantine/core";
+import { Fragment, type ReactNode, useEffect } from "react";
 import { Status } from "./format.tsx";
 import { Icon } from "./icon.tsx";
+import { RoleNote, type RoleNoteProps } from "./role-note.tsx";
 
 type TitleProps = {
   readonly title: ReactNode;
@@ -25,24 +23,31 @@ type PageProps = TitleProps & {
   readonly name?: string;
   readonly about?: ReactNode;
   readonly actions?: ReactNode;
+  /** What needs a role on this page. */
+  readonly role?: RoleNoteProps;
   readonly children: ReactNode;
 };
 
-export const Page = ({ title, status, counts, name = String(title), about, actions, children }: PageProps) => {
+export const Page = ({ title, status, counts, name = String(title), about, actions, role, children }: PageProps) => {
   useEffect(() => {
     document.title = `${name} · Herald`;
   }, [name]);
   return (
-    <div className="page">
-      <div className="page-head">
-        <h1 className="grow">
+    <Box maw={1320} mx="auto" px={{ base: 12, sm: 24 }} pt={{ base: 14, sm: 20 }} pb={48}>
+      <Group gap="8px 16px" mb="md" mih={36}>
+        <Text component="h1" className="grow" fz="xl" fw={640} lts="-0.01em">
           <Title title={title} status={status} counts={counts} />
-        </h1>
+        </Text>
         {actions && <Group gap={8}>{actions}</Group>}
-        {about && <p className="about">{about}</p>}
-      </div>
+        {about && (
+          <Text c="dimmed" w="100%" mt={-6}>
+            {about}
+          </Text>
+        )}
+      </Group>
+      {role && <RoleNote {...role} />}
       {children}
-    </div>
+    </Box>
   );
 };
 
@@ -56,18 +61,37 @@ type PanelProps = Partial<TitleProps> & {
 };
 
 export const Panel = ({ title, status, actions, filters, flush = false, children }: PanelProps) => (
-  <section className="panel">
-    {filters && <header className="filters">{filters}</header>}
-    {title && (
-      <header>
-        <h2 className="grow">
-          <Title title={title} status={status} />
-        </h2>
-        {actions}
-      </header>
+  <Paper component="section" className="panel" radius="md" miw={0}>
+    {(filters || title) && (
+      <Flex
+        component="header"
+        wrap="wrap"
+        align="center"
+        gap={8}
+        px="md"
+        py={10}
+        mih={45}
+        style={{ borderBottom: "1px solid var(--line)" }}
+      >
+        {filters}
+        {title && (
+          <>
+            <Text component="h2" className="grow" fz="md" fw={620}>
+              <Title title={title} status={status} />
+            </Text>
+            {actions}
+          </>
+        )}
+      </Flex>
     )}
-    {flush ? children : <div className="inside">{children}</div>}
-  </section>
+    {flush ? (
+      children
+    ) : (
+      <Box px="md" py={14}>
+        {children}
+      </Box>
+    )}
+  </Paper>
 );
 
 export type EmptyProps = { readonly title: string; readonly text?: ReactNode; readonly action?: ReactNode };
@@ -83,32 +107,11 @@ export const Empty = ({ title, text, action }: EmptyProps) => (
   </Stack>
 );
 
-/** Without the sentences for people, which are loaded only when they are shown. */
-const PlainProblem = ({ error }: ProblemProps) => (
-  <Alert icon={<Icon name="warning" />} className="break">
-    {isUnreachable(error) ? "Herald is unreachable. Check that the gateway is running." : sentencesOf(error).join(" ")}
-  </Alert>
-);
-
-const ExplainedProblem = lazy(() => import("./explained-problem.tsx").catch(() => ({ default: PlainProblem })));
-
-/** An error for people. Hidden for queries that retry while the shell already shows that Herald is unreachable. */
-export const Problem = (props: ProblemProps) => {
-  const gone = useGone();
-  if (isUnreachable(props.error)) return gone && props.onRetry ? null : <PlainProblem {...props} />;
-  return (
-    <Suspense>
-      <ExplainedProblem {...props} />
-    </Suspense>
-  );
-};
-
 /** A value with a button that copies it. */
 export const Copyable = ({ value, children }: { readonly value: string; readonly children?: ReactNode }) => (
   <CopyButton value={value} timeout={1_500}>
     {({ copied, copy }) => (
-      <button
-        type="button"
+      <UnstyledButton
         className="copyable mono"
         title={copied ? "Copied" : "Copy"}
         onClick={(event) => {
@@ -118,35 +121,61 @@ export const Copyable = ({ value, children }: { readonly value: string; readonly
       >
         <span className="cut">{children ?? value}</span>
         <Icon name={copied ? "check" : "copy"} size={13} />
-      </button>
+      </UnstyledButton>
     )}
   </CopyButton>
 );
 
 /** Names with their values. A value that is undefined or false is left out with its name. */
 export const Facts = ({ facts }: { readonly facts: Readonly<Record<string, ReactNode>> }) => (
-  <dl className="kv">
+  <Box
+    component="dl"
+    m={0}
+    fz="sm"
+    display="grid"
+    style={{ gridTemplateColumns: "minmax(110px, max-content) minmax(0, 1fr)", gap: "6px 16px" }}
+  >
     {Object.entries(facts).map(
       ([name, value]) =>
         value !== undefined &&
         value !== false && (
-          <div key={name} style={{ display: "contents" }}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
+          <Fragment key={name}>
+            <dt className="muted">{name}</dt>
+            <Box component="dd" m={0} style={{ overflowWrap: "anywhere" }}>
+              {value}
+            </Box>
+          </Fragment>
         ),
     )}
-  </dl>
+  </Box>
 );
 
 /** An id, an address or another value for machines. */
 export const mono = (value: ReactNode) => value !== undefined && <span className="mono break">{value}</span>;
 
+/** A text for machines in a frame. It scrolls, also by keyboard. */
+export const CodeBlock = ({ children }: { readonly children: ReactNode }) => (
+  <Box
+    component="pre"
+    className="code"
+    tabIndex={0}
+    m={0}
+    px="sm"
+    py={10}
+    mah="22rem"
+    bg="var(--page)"
+    bd="1px solid var(--line)"
+    bdrs="sm"
+    ff="monospace"
+    fz="xs"
+    style={{ overflow: "auto" }}
+  >
+    {children}
+  </Box>
+);
+
 export const JsonCode = ({ value }: { readonly value: unknown }) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard
-  <pre className="code" tabIndex={0}>
-    {JSON.stringify(value, null, 2)}
-  </pre>
+  <CodeBlock>{JSON.stringify(value, null, 2)}</CodeBlock>
 );
 
 /** A remark in small, pale letters. */

@@ -1,5 +1,6 @@
 import { SegmentedControl } from "@mantine/core";
 import { type ReactNode, useState } from "react";
+import { Folded } from "./folded.tsx";
 import { platformNames } from "./format.tsx";
 import { LockScreen, type Shown, shownBy } from "./lock-screen.tsx";
 import { JsonCode, Panel } from "./page.tsx";
@@ -37,10 +38,9 @@ export const Preview = ({ payloadOf, typed, app, children }: Props) => {
       <LockScreen platform={platform} app={app} shown={payload === undefined ? typed : shownBy(platform, payload)} />
       {children?.(platform)}
       {payload !== undefined && (
-        <details className="payload">
-          <summary>Payload</summary>
+        <Folded title="Payload">
           <JsonCode value={payload} />
-        </details>
+        </Folded>
       )}
     </Panel>
   );

@@ -1,5 +1,5 @@
 import { Button, Modal, Stack, Text } from "@mantine/core";
-import { Copyable } from "./page.tsx";
+import { CodeBlock, Copyable } from "./page.tsx";
 
 type Props = { readonly title: string; readonly value: string | undefined; readonly onClose: () => void };
 
@@ -13,9 +13,9 @@ export const SecretOnce = ({ title, value, onClose }: Props) => (
           : "Copy it now. Herald does not show it again."}
       </Text>
       {value !== undefined && (
-        <pre className="code">
+        <CodeBlock>
           <Copyable value={value} />
-        </pre>
+        </CodeBlock>
       )}
       <Button onClick={onClose}>Close</Button>
     </Stack>

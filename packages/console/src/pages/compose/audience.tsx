@@ -1,11 +1,12 @@
 import type { DryRun, TemplatePreview } from "@herald/client";
-import { Alert, Progress, Stack, Text } from "@mantine/core";
+import { Alert, Box, Flex, Progress, Stack, Text } from "@mantine/core";
 import type { UseQueryResult } from "@tanstack/react-query";
 import { count, exactTime, platformNames } from "../../parts/format.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import type { Shown } from "../../parts/lock-screen.tsx";
-import { Note, Panel, Problem } from "../../parts/page.tsx";
+import { Note, Panel } from "../../parts/page.tsx";
 import { Preview } from "../../parts/preview.tsx";
+import { Problem } from "../../parts/problem.tsx";
 import type { ComposeProblems } from "./problems.ts";
 
 const platforms = ["ios", "android", "web"] as const;
@@ -57,21 +58,25 @@ export const Audience = ({ dryRun, rendered, error, problems, hasRecipients, isF
         {!error && !isFile && !hasRecipients && <Text c="dimmed">Add a target to count its devices.</Text>}
         {!error && data && !isFile && (
           <>
-            <p className="audience-total" aria-live="polite">
-              <b>{count(total ?? 0)}</b> {(total ?? 0) === 1 ? "device" : "devices"}
-            </p>
-            <ul className="audience-bars">
+            <Text className="audience-total" fz="md" mb={10} aria-live="polite">
+              <Text component="b" fz="1.75rem" fw={620} lts="-0.02em">
+                {count(total ?? 0)}
+              </Text>{" "}
+              {(total ?? 0) === 1 ? "device" : "devices"}
+            </Text>
+            <ul className="plain-list">
               {platforms.map((name) => (
-                <li key={name}>
-                  <span>{platformNames[name]}</span>
+                <Flex component="li" align="center" gap={10} key={name}>
+                  <Box w={64}>{platformNames[name]}</Box>
                   <Progress
+                    flex={1}
                     value={total ? (data.devices[name] / total) * 100 : 0}
                     aria-label={platformNames[name] ?? name}
                   />
-                  <Text inherit ta="right">
+                  <Text inherit w={56} ta="right">
                     {count(data.devices[name])}
                   </Text>
-                </li>
+                </Flex>
               ))}
             </ul>
             {Object.entries(data.skips ?? {}).map(([reason, devices]) => (

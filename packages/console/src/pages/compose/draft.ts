@@ -1,26 +1,12 @@
 import { useCallback, useState } from "react";
+import { enteredOf, type Values } from "../../parts/field-values.ts";
+import { contentFields } from "./content-fields.ts";
 
-export type DraftButton = {
-  readonly id: string;
-  readonly title: string;
-  readonly link: string;
-  readonly opens: boolean;
-};
+type Texts = Readonly<Record<Exclude<keyof typeof contentFields, "buttons">, string>>;
 
 /** An unsent notification, field by field as the form shows it. */
-export type Draft = {
-  readonly title: string;
-  readonly body: string;
-  readonly image: string;
-  readonly link: string;
-  readonly urgency: string;
-  readonly relevance: string;
-  readonly thread: string;
-  readonly channel: string;
-  readonly icon: string;
-  /** The share of the devices that are asked for a receipt, in percent; empty: the project's. */
-  readonly receipts: string;
-  readonly buttons: readonly DraftButton[];
+export type Draft = Texts & {
+  readonly buttons: readonly Values[];
   /** What people may have switched it off by; empty: no kind. */
   readonly kind: string;
   /** Who gets it: targets, or the recipients of a file, which the form keeps only while the page is open. */
@@ -46,10 +32,8 @@ export type Draft = {
 };
 
 export const emptyDraft: Draft = {
-  ...{ title: "", body: "", image: "", link: "" },
-  ...{ urgency: "", relevance: "", thread: "", channel: "", icon: "" },
-  ...{ receipts: "", buttons: [], template: "", variables: [] },
-  ...{ kind: "", from: "targets", targets: [], fileOf: "user" },
+  ...(enteredOf(contentFields, {}) as Pick<Draft, keyof typeof contentFields>),
+  ...{ template: "", variables: [], kind: "", from: "targets", targets: [], fileOf: "user" },
   ...{ sendAt: "", past: "", more: "" },
 };
 

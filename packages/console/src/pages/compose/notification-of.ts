@@ -1,14 +1,16 @@
 import type { NewNotification, Notification, RecipientTarget, Target } from "@herald/client";
+import { enteredOf, sentOf } from "../../parts/field-values.ts";
 import { isJsonObject, type Json, objectOf } from "../../parts/json.ts";
 import { typedValue } from "../../parts/variable.ts";
 import type { FileRecipient } from "../recipients-file/read-file.ts";
-import { type Draft, type DraftButton, emptyDraft } from "./draft.ts";
+import { contentFields } from "./content-fields.ts";
+import { type Draft, emptyDraft } from "./draft.ts";
 
 /** The fields of `more`; undefined when it is not a JSON object. */
 export const moreOf = ({ more }: Pick<Draft, "more">): Json | undefined => (more.trim() === "" ? {} : objectOf(more));
 
 /** What to write instead of `more`; undefined: it can be sent. */
-export const moreProblem = (draft: Draft): string | undefined => {
+export const moreProblem = (draft: Pick<Draft, "more">): string | undefined => {
   const more = moreOf(draft);
   if (more === undefined) return 'Write a JSON object, such as { "priority": "normal" }';
   if (more.dry_run !== undefined) return "Leave out dry_run: this page counts the devices before it sends.";
@@ -20,23 +22,6 @@ const typedValues = ({ variables }: Draft) =>
   Object.fromEntries(
     variables.flatMap(({ name, type, text }) => (text === "" ? [] : [[name, typedValue(type, text)]])),
   );
-
-/** The fields of a draft that are single texts, by their names in the API. */
-const textsOf = ({ title, body, image, link, thread, channel, icon, kind }: Draft) => ({
-  title,
-  body,
-  image: image.trim(),
-  link_to: link.trim(),
-  thread: thread.trim(),
-  android_channel: channel.trim(),
-  icon: icon.trim(),
-  kind,
-});
-
-const buttonOf = ({ id, title, link, opens }: DraftButton) => ({
-  ...{ id: id.trim(), title },
-  ...(opens ? link.trim() !== "" && { link_to: link.trim() } : { opens }),
-});
 
 /** The time is one choice: with one of its fields from the form, none of the others is left from `more`. */
 const timeOf = ({ sendAt, past, from }: Draft, { send_at, time_zone, past: morePast }: Json) => {
@@ -62,10 +47,6 @@ const valuesOf = (draft: Draft, { variables }: Json, first: FileRecipient | unde
   return named.length > 0 || variables !== undefined ? { ...Object.fromEntries(named), ...shared } : undefined;
 };
 
-/** A typed number, also with a comma; undefined: none is typed. */
-const numberOf = (text: string, divisor = 1): number | undefined =>
-  text.trim() === "" ? undefined : Number(text.replace(",", ".")) / divisor;
-
 /** Without the fields that are not set. */
 const setFields = (fields: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== ""));
@@ -82,11 +63,8 @@ export const notificationOf = (draft: Draft, first?: FileRecipient): NewNotifica
     ...setFields({
       template: draft.template,
       variables: valuesOf(draft, all, first),
-      ...textsOf(draft),
-      urgency: draft.urgency,
-      relevance: numberOf(draft.relevance),
-      receipts: numberOf(draft.receipts, 100),
-      buttons: draft.buttons.length > 0 ? draft.buttons.map(buttonOf) : undefined,
+      kind: draft.kind,
+      ...sentOf(contentFields, draft),
       ...timeOf(draft, all),
       ...audienceOf(draft, all),
     }),
@@ -138,7 +116,7 @@ const onlyMore = [
 
 /** A notification that was sent, as a draft with all that it had, but its time and the values of its recipients. */
 export const draftOf = (notification: Notification): Draft => {
-  const { relevance, receipts, buttons = [], recipients } = notification;
+  const { buttons = [], recipients } = notification;
   const inForm = buttons.every(({ destructive }) => destructive === undefined);
   const more = {
     ...setFields(Object.fromEntries(onlyMore.map((name) => [name, notification[name]]))),
@@ -146,20 +124,8 @@ export const draftOf = (notification: Notification): Draft => {
   };
   return {
     ...emptyDraft,
-    title: notification.title ?? "",
-    body: notification.body ?? "",
-    image: notification.image ?? "",
-    link: notification.link_to ?? "",
+    ...enteredOf(contentFields, { ...notification, buttons: inForm ? buttons : [] }),
     kind: notification.kind ?? "",
-    urgency: notification.urgency ?? "",
-    relevance: relevance === undefined ? "" : String(relevance),
-    thread: notification.thread ?? "",
-    channel: notification.android_channel ?? "",
-    icon: notification.icon ?? "",
-    receipts: receipts === undefined ? "" : String(Math.round(Number(receipts) * 1e6) / 1e4),
-    buttons: inForm
-      ? buttons.map(({ id, title, link_to: link = "", opens = true }) => ({ id, title, link, opens }))
-      : [],
     from: recipients === undefined ? "targets" : "file",
     fileOf: (recipients?.kind ?? "user") as Draft["fileOf"],
     targets: notification.targets,

@@ -3,16 +3,16 @@ import { emptyDraft, isEmpty } from "./draft.ts";
 import { draftOf, dryRunOf, moreOf, moreProblem, notificationOf, testOf } from "./notification-of.ts";
 
 test("a draft becomes a notification with the fields that were filled in", () => {
-  const draft = { ...emptyDraft, title: "Hello", link: " /x ", targets: ["all"], more: '{ "priority": "normal" }' };
+  const draft = { ...emptyDraft, title: "Hello", link_to: " /x ", targets: ["all"], more: '{ "priority": "normal" }' };
   expect(notificationOf(draft)).toEqual({ priority: "normal", title: "Hello", link_to: "/x", targets: ["all"] });
 });
 
 test("receipts are typed in percent, and a button without a link or that keeps the app closed has none", () => {
-  const button = { id: " track ", title: "Track", link: " /orders/42 ", opens: true };
+  const button = { id: " track ", title: "Track", link_to: " /orders/42 ", opens: true };
   const draft = {
     ...emptyDraft,
     receipts: "12,5",
-    buttons: [button, { ...button, id: "b", link: "" }, { ...button, id: "later", opens: false }],
+    buttons: [button, { ...button, id: "b", link_to: "" }, { ...button, id: "later", opens: false }],
   };
   expect(notificationOf(draft)).toEqual({
     receipts: 0.125,
@@ -32,7 +32,7 @@ test("presentation has its names in the API, and a relevance with a comma is a n
       urgency: "passive",
       relevance: "0,5",
       thread: " order-42 ",
-      channel: "orders",
+      android_channel: "orders",
       icon: "https://example.com/i.png",
     },
   };

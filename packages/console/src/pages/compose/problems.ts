@@ -1,18 +1,12 @@
 import { type FieldProblem, HeraldError } from "@herald/client";
+import { contentFields } from "./content-fields.ts";
 import type { Draft } from "./draft.ts";
 
 /** The fields of the form as it names them, by their names in the API. */
 const labels: Readonly<Record<string, string>> = {
-  ...{ title: "Title", body: "Text", link_to: "Link", image: "Image", template: "Template", kind: "Kind" },
-  ...{ urgency: "Urgency", relevance: "Relevance", thread: "Thread", android_channel: "Android channel", icon: "Icon" },
-  ...{
-    receipts: "Receipts",
-    buttons: "Buttons",
-    targets: "Targets",
-    recipients: "A file",
-    send_at: "Send at",
-    past: "Send at",
-  },
+  ...Object.fromEntries(Object.entries(contentFields).map(([name, { label }]) => [name, label])),
+  ...{ template: "Template", kind: "Kind", targets: "Targets", recipients: "A file" },
+  ...{ send_at: "Send at", past: "Send at" },
 };
 
 /** What a person of the form can do about a sentence of the API, which is written for programs. */

@@ -1,9 +1,9 @@
-import { Select, SimpleGrid } from "@mantine/core";
+import { Select } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { useProject } from "../../api/clients.ts";
 import { firstRows } from "../../api/read.ts";
-import { Field } from "../../parts/field.tsx";
+import { FormFields } from "../../parts/fields.tsx";
 import type { Draft } from "./draft.ts";
 import { useTemplateContent } from "./use-dry-run.ts";
 
@@ -65,25 +65,24 @@ export const TemplateFields = ({ draft, change, problemOf }: Props) => {
         searchable
         clearable
       />
-      {draft.variables.length > 0 && (
-        <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-          {draft.variables.map((variable) => (
-            <Field
-              key={variable.name}
-              label={variable.name}
-              description={aboutOf(variable, draft.from === "file")}
-              value={variable.text}
-              placeholder={variable.fallback || types[variable.type]?.[1]}
-              onChange={(text) =>
-                change({
-                  variables: draft.variables.map((one) => (one.name === variable.name ? { ...one, text } : one)),
-                })
-              }
-              error={problemOf(`variables/${variable.name}`)}
-            />
-          ))}
-        </SimpleGrid>
-      )}
+      <FormFields
+        fields={Object.fromEntries(
+          draft.variables.map((variable) => [
+            variable.name,
+            {
+              label: variable.name,
+              hint: aboutOf(variable, draft.from === "file"),
+              placeholder: variable.fallback || types[variable.type]?.[1],
+              half: true,
+            },
+          ]),
+        )}
+        values={Object.fromEntries(draft.variables.map(({ name, text }) => [name, text]))}
+        change={(changes) =>
+          change({ variables: draft.variables.map((one) => ({ ...one, text: String(changes[one.name] ?? one.text) })) })
+        }
+        problemOf={(name) => problemOf(`variables/${name}`)}
+      />
     </>
   );
 };

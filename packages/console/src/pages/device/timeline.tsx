@@ -1,10 +1,9 @@
 import type { DeviceNotification } from "@herald/client";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useProject } from "../../api/clients.ts";
-import { useFirstRows } from "../../api/read.ts";
 import { FindForm } from "../../parts/field.tsx";
-import { Status, Time } from "../../parts/format.tsx";
-import { type Column, List, rowActions } from "../../parts/list.tsx";
+import { notificationName, Status, Time } from "../../parts/format.tsx";
+import { type Column, List, RowLink } from "../../parts/list.tsx";
 import { Panel } from "../../parts/page.tsx";
 import { Reason } from "../../parts/reason.tsx";
 
@@ -12,43 +11,32 @@ import { Reason } from "../../parts/reason.tsx";
 export const Timeline = ({ device }: { readonly device: string }) => {
   const { id, herald } = useProject();
   const navigate = useNavigate();
-  const sent = useFirstRows(
-    [id, "deliveries", "device", device],
-    (options) => herald.devices.notifications(device, options),
-    20,
-  );
   const trace = (notification: string) => `/p/${id}/notifications/${notification}/devices/${device}`;
   const columns: readonly Column<DeviceNotification>[] = [
     {
       title: "Message",
       cell: ({ notification }) => (
-        <Link className="row-link" to={`/p/${id}/notifications/${notification.id}`}>
-          <b className="cut" dir="auto">
-            {notification.title ?? notification.body ?? "(silent)"}
-          </b>
-        </Link>
+        <RowLink to={`/p/${id}/notifications/${notification.id}`} name={notificationName(notification)} />
       ),
     },
     { title: "Status", cell: (row) => <Status value={row.opened_at ? "opened" : row.status} /> },
-    {
-      title: "Reason",
-      long: true,
-      cell: (row) => <Reason row={row} />,
-    },
+    { title: "Reason", long: true, cell: (row) => <Reason row={row} /> },
     { title: "At", right: true, wide: true, cell: (row) => <Time at={row.opened_at ?? row.at} /> },
-    rowActions((row) => (
-      <Link className="link" to={trace(row.notification.id)}>
-        Why?
-      </Link>
-    )),
   ];
   return (
     <>
       <List
-        {...sent}
-        columns={columns}
-        keyOf={(row) => row.notification.id}
         label="Notifications to this device"
+        queryKey={[id, "deliveries", "device", device]}
+        list={(options) => herald.devices.notifications(device, options)}
+        atATime={20}
+        columns={columns}
+        buttons={(row) => (
+          <Link className="link" to={trace(row.notification.id)}>
+            Why?
+          </Link>
+        )}
+        keyOf={(row) => row.notification.id}
         empty={{ title: "Nothing has been sent to this device yet." }}
       />
       <Panel title="Why did this device not get a notification?">

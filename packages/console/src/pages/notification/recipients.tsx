@@ -2,7 +2,6 @@ import type { Notification, Recipients as RecipientCounts } from "@herald/client
 import { Progress, Stack } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useProject } from "../../api/clients.ts";
-import { useFirstRows } from "../../api/read.ts";
 import { count } from "../../parts/format.tsx";
 import { List } from "../../parts/list.tsx";
 import { Facts, Note, Panel } from "../../parts/page.tsx";
@@ -28,19 +27,15 @@ const progressOf = ({ complete, lines_stored: stored, processed, recipients }: R
 
 const Errors = ({ notification, polls }: { readonly notification: string; readonly polls: boolean }) => {
   const { id, herald } = useProject();
-  const { query, onMore } = useFirstRows(
-    [id, "recipient-errors", notification, polls],
-    (options) => herald.notifications.recipientErrors(notification, options),
-    errorsAtATime,
-    polls ? everyMs : undefined,
-  );
   return (
     <List
-      query={query}
-      onMore={onMore}
+      label="Lines that were not sent"
+      queryKey={[id, "recipient-errors", notification, polls]}
+      list={(options) => herald.notifications.recipientErrors(notification, options)}
+      atATime={errorsAtATime}
+      everyMs={polls ? everyMs : undefined}
       columns={recipientErrorColumns}
       keyOf={({ line, field }) => `${line}/${field}`}
-      label="Lines that were not sent"
     />
   );
 };

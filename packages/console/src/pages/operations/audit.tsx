@@ -1,15 +1,15 @@
 import type { AuditFilters, AuditRow } from "@herald/client";
-import { Alert, Button, Drawer, Group, Paper, Stack, Text, UnstyledButton } from "@mantine/core";
+import { Alert, Button, Drawer, Group, Paper, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { useProjectName } from "../../api/projects.ts";
-import { useFirstRows } from "../../api/read.ts";
 import { ChoiceFilter, DayFilters, dayStart, TextFilter, useFilters } from "../../parts/filters.tsx";
 import { count, exactTime, Time } from "../../parts/format.tsx";
 import { Icon } from "../../parts/icon.tsx";
-import { type Column, List } from "../../parts/list.tsx";
-import { Copyable, Facts, JsonCode, mono, Note, Problem } from "../../parts/page.tsx";
+import { type Column, List, RowLink } from "../../parts/list.tsx";
+import { Copyable, Facts, JsonCode, mono, Note } from "../../parts/page.tsx";
+import { Problem } from "../../parts/problem.tsx";
 import { SmallButton } from "../../parts/small-button.tsx";
 import { useHasRole } from "../../session-context.tsx";
 
@@ -74,7 +74,7 @@ const Check = ({ filters }: { readonly filters: AuditFilters }) => {
       </Group>
       {checking.error && <Problem error={checking.error} />}
       {found?.valid && (
-        <Paper withBorder p="sm" role="status">
+        <Paper p="sm" role="status">
           <strong className="good with-icon">
             <Icon name="check" size={16} /> {count(found.checked)} rows are unchanged and none is missing
           </strong>
@@ -119,16 +119,10 @@ export default function Audit() {
     created_after: dayStart(from),
     created_before: dayStart(until, 1),
   };
-  const rows = useFirstRows(["audit", filters], (options) => admin.audit.list({ ...options, ...filters }), 100, 10_000);
   const columns: readonly Column<AuditRow>[] = [
     {
       title: "Action",
-      cell: (row) => (
-        <UnstyledButton fz="inherit" className="row-link" onClick={() => setShown(row)}>
-          <b className="cut">{row.action}</b>
-          <span className="muted cut">{row.target}</span>
-        </UnstyledButton>
-      ),
+      cell: (row) => <RowLink onOpen={() => setShown(row)} name={row.action} note={row.target} />,
     },
     {
       title: "Operator",
@@ -145,6 +139,11 @@ export default function Audit() {
   return (
     <>
       <List
+        label="Audit log"
+        queryKey={["audit", filters]}
+        list={(options) => admin.audit.list({ ...options, ...filters })}
+        atATime={100}
+        everyMs={10_000}
         filters={
           <>
             {seesAll && <OperatorFilter />}
@@ -153,10 +152,8 @@ export default function Audit() {
             <DayFilters />
           </>
         }
-        {...rows}
         columns={columns}
         keyOf={(row) => row.event_id}
-        label="Audit log"
         unmatched="No audit rows match these filters."
         empty={{
           title: "No audit rows yet",

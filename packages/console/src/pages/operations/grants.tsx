@@ -1,4 +1,4 @@
-import type { NewOperator, Operator } from "@herald/client";
+import type { NewOperator } from "@herald/client";
 import { knownValues } from "@herald/client/known-values";
 import { CloseButton, Group, Select, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
@@ -6,9 +6,9 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { admin } from "../../api/clients.ts";
 import { useProjectsNamed } from "../../api/projects.ts";
-import { FormDialog } from "../../parts/form.tsx";
+import type { FieldSpec, InputProps } from "../../parts/field-values.ts";
 
-export type Grant = NonNullable<NewOperator["projects"]>[number];
+type Grant = NonNullable<NewOperator["projects"]>[number];
 
 const typingMs = 200;
 
@@ -21,10 +21,7 @@ const ProjectTitle = ({ id }: { readonly id: string }) => {
   );
 };
 
-type Props = { readonly value: readonly Grant[]; readonly onChange: (grants: Grant[]) => void };
-
-/** Roles in single projects. */
-export const GrantFields = ({ value, onChange }: Props) => {
+const GrantFields = ({ label, description, error, value, onChange }: InputProps<readonly Grant[]>) => {
   const [typed, setTyped] = useState("");
   const [text] = useDebouncedValue(typed.trim(), typingMs);
   const { data } = useProjectsNamed(text);
@@ -33,10 +30,11 @@ export const GrantFields = ({ value, onChange }: Props) => {
     .filter(({ id }) => !granted.has(id))
     .map(({ id, name }) => ({ value: id, label: name }));
   return (
-    <Stack gap={8} role="group" aria-label="Projects">
+    <Stack gap={8} role="group" aria-label={label}>
       <Select
-        label="Projects"
-        description="In these projects the higher of both roles counts."
+        label={label}
+        description={description}
+        error={error}
         placeholder="Add a project"
         data={others}
         value={null}
@@ -69,18 +67,9 @@ export const GrantFields = ({ value, onChange }: Props) => {
   );
 };
 
-type DialogProps = { readonly operator: Operator; readonly onClose: () => void; readonly onDone: () => void };
-
-/** Changes the grants of an operator. */
-export const GrantsDialog = ({ operator, onClose, onDone }: DialogProps) => {
-  const [grants, setGrants] = useState(operator.projects as Grant[]);
-  const save = async () => {
-    await admin.operators.update(operator.id, { projects: grants });
-    onDone();
-  };
-  return (
-    <FormDialog title={`Projects of ${operator.name}`} verb="Save" act={save} onClose={onClose}>
-      <GrantFields value={grants} onChange={setGrants} />
-    </FormDialog>
-  );
+/** Roles in single projects. */
+export const grantsField: FieldSpec = {
+  label: "Projects",
+  hint: "In these projects the higher of both roles counts.",
+  as: { input: GrantFields },
 };

@@ -5,7 +5,8 @@ import { admin } from "../../api/clients.ts";
 import { useRead } from "../../api/read.ts";
 import { count, Status, Time } from "../../parts/format.tsx";
 import { type Column, Rows } from "../../parts/list.tsx";
-import { mono, Note, Panel, Problem } from "../../parts/page.tsx";
+import { mono, Note, Panel } from "../../parts/page.tsx";
+import { Problem } from "../../parts/problem.tsx";
 
 const pollMs = 3_000;
 

@@ -1,6 +1,6 @@
 import "uplot/dist/uPlot.min.css";
 import type { Stats } from "@herald/client";
-import { useComputedColorScheme } from "@mantine/core";
+import { Box, useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import { count } from "../../parts/format.tsx";
@@ -89,5 +89,5 @@ export const Plot = ({ stats }: { readonly stats: Stats }) => {
 
   const { totals } = stats;
   const summary = `Over time: ${count(totals.sent)} sent, ${count(totals.opened)} opened, ${count(totals.failed)} failed`;
-  return <div ref={place} className="plot" role="img" aria-label={summary} />;
+  return <Box ref={place} mih={270} role="img" aria-label={summary} />;
 };

@@ -1,180 +1,136 @@
 import type { DeclaredKind, KindDeclaration } from "@herald/client";
-import { Button, Group, NumberInput, Select, Switch } from "@mantine/core";
-import { useState } from "react";
+import { Group, NumberInput, Select } from "@mantine/core";
 import { admin, useProject } from "../../api/clients.ts";
-import { Confirm } from "../../parts/confirm.tsx";
-import { Field } from "../../parts/field.tsx";
-import { FormDialog } from "../../parts/form.tsx";
-import { rowActions } from "../../parts/list.tsx";
-import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
-import { HoursFields, hoursText, type OwnHours } from "../../parts/quiet-hours.tsx";
-import { RoleNote } from "../../parts/role-note.tsx";
+import type { FieldsOf, InputProps } from "../../parts/field-values.ts";
+import { adding, Confirm, FormButton } from "../../parts/form.tsx";
+import { List, RowLink } from "../../parts/list.tsx";
+import { hoursText, quietHours } from "../../parts/quiet-hours.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
 
-type Window = NonNullable<KindDeclaration["frequency_cap"]>["per"];
+type Declaration = KindDeclaration & { readonly kind: string };
+type Cap = Omit<NonNullable<KindDeclaration["frequency_cap"]>, "count"> & { readonly count: number | string };
 
 const noCap = "any number";
 const capText = ({ frequency_cap: cap, critical }: DeclaredKind): string =>
   critical || cap === undefined ? noCap : `${cap.count} per ${cap.per}`;
 
-/** Declares a kind, or changes `declared`. */
-const KindForm = ({ declared, onClose, onMade }: NewProps & { readonly declared?: DeclaredKind }) => {
-  const { id } = useProject();
-  const [kind, setKind] = useState(declared?.kind ?? "");
-  const [title, setTitle] = useState(declared?.title ?? "");
-  const [on, setOn] = useState(declared?.on_by_default ?? true);
-  const [critical, setCritical] = useState(declared?.critical ?? false);
-  const [count, setCount] = useState<number | string>(declared?.frequency_cap?.count ?? "");
-  const [per, setPer] = useState((declared?.frequency_cap?.per ?? "day") as Window);
-  const [hours, setHours] = useState(declared?.quiet_hours as OwnHours);
-  const save = async () => {
-    await admin.kinds.put(id, kind.trim(), {
-      title,
-      on_by_default: on,
-      critical,
-      ...(count !== "" && { frequency_cap: { count: Number(count), per } }),
-      ...(hours !== undefined && { quiet_hours: hours }),
-    });
-    onMade();
-  };
-  return (
-    <FormDialog
-      title={declared ? `Change ${declared.title}` : "Declare a kind"}
-      verb="Save"
-      act={save}
-      onClose={onClose}
-      ready={kind.trim() !== "" && title.trim() !== ""}
-    >
-      {!declared && (
-        <Field
-          label="Kind"
-          description="As your sends name it."
-          placeholder="offers"
-          value={kind}
-          onChange={setKind}
-          data-autofocus
-        />
-      )}
-      <Field
-        label="Title"
-        description="What people read where they switch it off."
-        placeholder="Offers"
-        value={title}
-        onChange={setTitle}
-      />
-      <Switch
-        label="Critical"
-        description="People cannot switch it off. Quiet hours and caps do not apply."
-        checked={critical}
-        onChange={(event) => setCritical(event.currentTarget.checked)}
-      />
-      {!critical && (
-        <>
-          <Switch
-            label="On by default"
-            description="Off: only people who switch it on get it."
-            checked={on}
-            onChange={(event) => setOn(event.currentTarget.checked)}
-          />
-          <Group grow align="end">
-            <NumberInput
-              label="At most, for each person"
-              placeholder={noCap}
-              value={count}
-              onChange={setCount}
-              min={1}
-              max={50}
-              allowDecimal={false}
-              hideControls
-            />
-            <Select
-              label="In each"
-              data={["hour", "day", "week"]}
-              value={per}
-              onChange={(next) => setPer((next ?? "day") as Window)}
-              allowDeselect={false}
-            />
-          </Group>
-          <HoursFields value={hours} onChange={setHours} inherits />
-        </>
-      )}
-    </FormDialog>
-  );
-};
+const CapFields = ({ value, onChange, error }: InputProps<Cap>) => (
+  <Group grow align="end">
+    <NumberInput
+      label="At most, for each person"
+      placeholder={noCap}
+      value={value.count}
+      onChange={(count) => onChange({ ...value, count })}
+      error={error}
+      min={1}
+      max={50}
+      allowDecimal={false}
+      hideControls
+    />
+    <Select
+      label="In each"
+      data={["hour", "day", "week"]}
+      value={value.per}
+      onChange={(per) => onChange({ ...value, per: per as Cap["per"] })}
+      allowDeselect={false}
+    />
+  </Group>
+);
 
-const Change = ({ row, refresh }: { readonly row: DeclaredKind; readonly refresh: () => void }) => {
-  const [open, setOpen] = useState(false);
-  const close = () => setOpen(false);
-  const done = () => {
-    close();
-    refresh();
-  };
-  return (
-    <>
-      <Button size="compact-sm" variant="default" aria-label={`Change ${row.title}`} onClick={() => setOpen(true)}>
-        Change
-      </Button>
-      {open && <KindForm declared={row} onClose={close} onMade={done} />}
-    </>
-  );
+const mayBeOff = { when: ({ critical }: { readonly critical?: unknown }) => critical !== true };
+
+const fields: FieldsOf<KindDeclaration> = {
+  title: { label: "Title", hint: "What people read where they switch it off.", placeholder: "Offers", required: true },
+  critical: {
+    label: "Critical",
+    hint: "People cannot switch it off. Quiet hours and caps do not apply.",
+    as: "switch",
+  },
+  on_by_default: {
+    ...mayBeOff,
+    label: "On by default",
+    hint: "Off: only people who switch it on get it.",
+    as: "switch",
+  },
+  frequency_cap: {
+    ...mayBeOff,
+    label: "At most, for each person",
+    as: {
+      input: CapFields,
+      show: (cap) => cap ?? { count: "", per: "day" },
+      read: ({ count, per }: Cap) => (count === "" ? undefined : { count: Number(count), per }),
+    },
+  },
+  quiet_hours: { ...mayBeOff, ...quietHours(true) },
+};
+const newFields: FieldsOf<Declaration> = {
+  kind: { label: "Kind", hint: "As your sends name it.", placeholder: "offers", required: true },
+  ...fields,
 };
 
 export default function Kinds() {
   const { id } = useProject();
   const may = useHasRoleHere("admin");
   return (
-    <>
-      <RoleNote needs="admin" can="change anything here" />
-      <ManagedList<DeclaredKind & { readonly id: string }>
-        title="Kinds"
-        queryKey={[id, "kinds"]}
-        load={async (page) => {
-          const found = await admin.kinds.list(id, { perPage: 100 }).page(page);
-          return { ...found, data: found.data.map((one) => ({ ...one, id: one.kind })) };
-        }}
-        empty={{
-          title: "No kinds declared",
-          text: "Declare the kinds of notifications that people may switch off, or that have a cap.",
-        }}
-        add={may && { label: "Declare a kind", Form: KindForm, made: "" }}
-        columns={({ refresh }) => [
-          {
-            title: "Kind",
-            cell: (row) => (
-              <span className="row-link">
-                <b className="break">{row.title}</b>
-                <span className="muted break mono">{row.kind}</span>
-              </span>
-            ),
-          },
-          {
-            title: "Without a choice",
-            cell: ({ critical, on_by_default: on }) => (critical ? "always on" : on ? "on" : "off"),
-          },
-          { title: "For each person", wide: true, cell: capText },
-          {
-            title: "Quiet hours",
-            wide: true,
-            cell: (row) => (row.critical ? "none" : hoursText(row.quiet_hours, "the project's")),
-          },
-          rowActions(
-            (row) =>
-              may && (
-                <Group gap={8} justify="flex-end">
-                  <Change row={row} refresh={refresh} />
-                  <Confirm
-                    label="Delete"
-                    title={`Delete ${row.title}?`}
-                    verb="Delete the kind"
-                    act={() => admin.kinds.delete(id, row.kind)}
-                    onDone={refresh}
-                    about="Sends that name it then go to every device, any number of times."
-                  />
-                </Group>
-              ),
-          ),
-        ]}
-      />
-    </>
+    <List
+      label="Kinds"
+      queryKey={[id, "kinds", "list"]}
+      read={({ page }) => admin.kinds.list(id, { perPage: 100 }).page(page)}
+      keyOf={({ kind }) => kind}
+      empty={{
+        title: "No kinds declared",
+        text: "Declare the kinds of notifications that people may switch off, or that have a cap.",
+      }}
+      actions={
+        may && (
+          <FormButton<Declaration>
+            label="Declare a kind"
+            button={adding}
+            title="Declare a kind"
+            verb="Save"
+            fields={newFields}
+            initial={{ on_by_default: true, critical: false }}
+            act={({ kind, ...declaration }) => admin.kinds.put(id, kind, declaration)}
+          />
+        )
+      }
+      columns={[
+        {
+          title: "Kind",
+          cell: (row) => <RowLink name={row.title} note={<span className="mono">{row.kind}</span>} />,
+        },
+        {
+          title: "Without a choice",
+          cell: ({ critical, on_by_default: on }) => (critical ? "always on" : on ? "on" : "off"),
+        },
+        { title: "For each person", wide: true, cell: capText },
+        {
+          title: "Quiet hours",
+          wide: true,
+          cell: (row) => (row.critical ? "none" : hoursText(row.quiet_hours, "the project's")),
+        },
+      ]}
+      buttons={(row) =>
+        may && (
+          <>
+            <FormButton<KindDeclaration>
+              label="Change"
+              button={{ "aria-label": `Change ${row.title}` }}
+              title={`Change ${row.title}`}
+              verb="Save"
+              fields={fields}
+              initial={row}
+              act={(declaration) => admin.kinds.put(id, row.kind, declaration)}
+            />
+            <Confirm
+              title={`Delete ${row.title}?`}
+              verb="Delete the kind"
+              act={() => admin.kinds.delete(id, row.kind)}
+              about="Sends that name it then go to every device, any number of times."
+            />
+          </>
+        )
+      }
+    />
   );
 }

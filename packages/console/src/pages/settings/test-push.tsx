@@ -1,73 +1,62 @@
 import type { TestPush as Push, TestedPush } from "@herald/client";
-import { Paper, SegmentedControl, Text } from "@mantine/core";
-import { useState } from "react";
+import { Paper, Text } from "@mantine/core";
 import { admin, useProject } from "../../api/clients.ts";
-import { Field } from "../../parts/field.tsx";
-import { FormDialog } from "../../parts/form.tsx";
+import type { FieldsOf } from "../../parts/field-values.ts";
+import { FormButton } from "../../parts/form.tsx";
 import { Facts, mono } from "../../parts/page.tsx";
 
-type Props = { readonly provider: "apns" | "fcm" | "webpush"; readonly onClose: () => void };
+type Keys = NonNullable<Push["keys"]>;
+type Entered = Omit<Push, "keys"> & Partial<Keys>;
+
+const tokenField = {
+  label: "Push token",
+  hint: "One push goes to it now, even while the provider is paused.",
+  required: true,
+} as const;
+
+const fields: Readonly<Record<"apns" | "fcm" | "webpush", FieldsOf<Entered>>> = {
+  apns: {
+    token: tokenField,
+    environment: {
+      label: "Environment",
+      as: "segments",
+      choices: [{ value: "", label: "as set" }, "production", "sandbox"],
+    },
+  },
+  fcm: { token: tokenField },
+  webpush: {
+    token: { ...tokenField, label: "Subscription endpoint" },
+    p256dh: { label: "p256dh" },
+    auth: { label: "auth" },
+  },
+};
 
 /** Sends one push to one token, and shows the provider's answer word for word. */
-export const TestPush = ({ provider, onClose }: Props) => {
+export const TestPush = ({ provider }: { readonly provider: keyof typeof fields }) => {
   const { id } = useProject();
-  const [token, setToken] = useState("");
-  const [p256dh, setP256dh] = useState("");
-  const [auth, setAuth] = useState("");
-  const [environment, setEnvironment] = useState("");
-  const [result, setResult] = useState<TestedPush>();
-  const send = async () => {
-    setResult(undefined);
-    const tested = await admin.providers.test(id, provider, {
-      token: token.trim(),
-      ...(provider === "webpush" && { keys: { p256dh: p256dh.trim(), auth: auth.trim() } }),
-      ...(environment !== "" && { environment: environment as NonNullable<Push["environment"]> }),
-    });
-    setResult(tested);
-  };
   return (
-    <FormDialog
+    <FormButton<Entered, TestedPush>
+      label="Send a test push"
+      button={{ variant: "light" }}
       title="Send a test push"
       verb="Send"
-      act={send}
-      onClose={onClose}
-      ready={token.trim() !== ""}
+      fields={fields[provider]}
+      act={({ p256dh = "", auth = "", ...push }) =>
+        admin.providers.test(id, provider, { ...push, ...(provider === "webpush" && { keys: { p256dh, auth } }) })
+      }
       leave="Close"
     >
-      <Field
-        label={provider === "webpush" ? "Subscription endpoint" : "Push token"}
-        description="One push goes to it now, even while the provider is paused."
-        value={token}
-        onChange={setToken}
-        data-autofocus
-      />
-      {provider === "webpush" && (
-        <>
-          <Field label="p256dh" value={p256dh} onChange={setP256dh} />
-          <Field label="auth" value={auth} onChange={setAuth} />
-        </>
-      )}
-      {provider === "apns" && (
-        <SegmentedControl
-          aria-label="Environment"
-          value={environment}
-          onChange={setEnvironment}
-          data={[
-            { value: "", label: "as set" },
-            { value: "production", label: "production" },
-            { value: "sandbox", label: "sandbox" },
-          ]}
-        />
-      )}
-      {result && (
-        <Paper withBorder p="sm" role="status">
-          <strong className={result.result === "accepted" ? "good" : "bad"}>{result.result}</strong>
-          <Text className="break">{result.detail}</Text>
-          <Facts
-            facts={{ "Provider response": mono(result.provider_reason), "Provider id": mono(result.provider_id) }}
-          />
-        </Paper>
-      )}
-    </FormDialog>
+      {(tested) =>
+        tested && (
+          <Paper p="sm" role="status">
+            <strong className={tested.result === "accepted" ? "good" : "bad"}>{tested.result}</strong>
+            <Text className="break">{tested.detail}</Text>
+            <Facts
+              facts={{ "Provider response": mono(tested.provider_reason), "Provider id": mono(tested.provider_id) }}
+            />
+          </Paper>
+        )
+      }
+    </FormButton>
   );
 };

@@ -1,14 +1,9 @@
-import type { NewProjectToken, ProjectToken } from "@herald/client";
-import { Checkbox, Group } from "@mantine/core";
-import { useState } from "react";
+import type { NewProjectToken } from "@herald/client";
 import { admin, useProject } from "../../api/clients.ts";
-import { Confirm } from "../../parts/confirm.tsx";
-import { Field } from "../../parts/field.tsx";
-import { FormDialog } from "../../parts/form.tsx";
+import type { FieldsOf } from "../../parts/field-values.ts";
+import { adding, Confirm, FormButton } from "../../parts/form.tsx";
 import { Time } from "../../parts/format.tsx";
-import { rowActions } from "../../parts/list.tsx";
-import { ManagedList, type NewProps } from "../../parts/managed-list.tsx";
-import { RoleNote } from "../../parts/role-note.tsx";
+import { List } from "../../parts/list.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
 
 type Scope = NonNullable<NewProjectToken["scopes"]>[number];
@@ -23,78 +18,52 @@ const scopes: Readonly<Record<Scope, boolean>> = {
 };
 const names = Object.keys(scopes) as Scope[];
 
-const NewToken = ({ onClose, onMade }: NewProps) => {
-  const { id } = useProject();
-  const [name, setName] = useState("");
-  const [chosen, setChosen] = useState<Scope[]>(names.filter((scope) => scopes[scope]));
-  const [expires, setExpires] = useState("");
-  const create = async () => {
-    const { token } = await admin.tokens.create(id, {
-      name,
-      scopes: names.filter((scope) => chosen.includes(scope)),
-      ...(expires !== "" && { expires_at: new Date(expires).toISOString() }),
-    });
-    onMade({ secret: token });
-  };
-  return (
-    <FormDialog
-      title="New token"
-      verb="Create token"
-      act={create}
-      onClose={onClose}
-      ready={name.trim() !== "" && chosen.length > 0}
-    >
-      <Field
-        label="Name"
-        description="Where it is used, such as backend or importer."
-        value={name}
-        onChange={setName}
-        data-autofocus
-      />
-      <Checkbox.Group label="Scopes" value={chosen} onChange={(next) => setChosen(next as Scope[])}>
-        <Group mt={6}>
-          {names.map((scope) => (
-            <Checkbox key={scope} value={scope} label={scope} />
-          ))}
-        </Group>
-      </Checkbox.Group>
-      <Field label="Expires" type="datetime-local" value={expires} onChange={setExpires} />
-    </FormDialog>
-  );
+const fields: FieldsOf<NewProjectToken> = {
+  name: { label: "Name", hint: "Where it is used, such as backend or importer.", required: true },
+  scopes: { label: "Scopes", as: "boxes", choices: names, required: true },
+  expires_at: { label: "Expires", as: "time" },
 };
 
 export default function Tokens() {
   const { id } = useProject();
   const may = useHasRoleHere("admin");
   return (
-    <>
-      <RoleNote needs="admin" can="change anything here" />
-      <ManagedList<ProjectToken>
-        title="Project tokens"
-        queryKey={[id, "tokens"]}
-        load={(page) => admin.tokens.list(id, { perPage: 100 }).page(page)}
-        empty={{ title: "No tokens", text: "Your backend needs a token to send notifications." }}
-        add={may && { label: "New token", Form: NewToken, made: "The new token" }}
-        columns={({ refresh }) => [
-          { title: "Name", cell: (row) => <span className="break">{row.name}</span> },
-          { title: "Scopes", cell: (row) => row.scopes.join(", ") },
-          { title: "Expires", wide: true, cell: (row) => <Time at={row.expires_at} /> },
-          { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
-          rowActions(
-            (row) =>
-              may && (
-                <Confirm
-                  label="Revoke"
-                  title={`Revoke ${row.name}?`}
-                  verb="Revoke the token"
-                  act={() => admin.tokens.revoke(id, row.id)}
-                  onDone={refresh}
-                  about="It is refused everywhere within a second."
-                />
-              ),
-          ),
-        ]}
-      />
-    </>
+    <List
+      label="Project tokens"
+      queryKey={[id, "tokens"]}
+      read={({ page }) => admin.tokens.list(id, { perPage: 100 }).page(page)}
+      empty={{ title: "No tokens", text: "Your backend needs a token to send notifications." }}
+      actions={
+        may && (
+          <FormButton<NewProjectToken>
+            label="New token"
+            button={adding}
+            title="New token"
+            verb="Create token"
+            fields={fields}
+            initial={{ scopes: names.filter((scope) => scopes[scope]) }}
+            act={async (token) => ({ secret: (await admin.tokens.create(id, token)).token })}
+            secretTitle="The new token"
+          />
+        )
+      }
+      columns={[
+        { title: "Name", cell: (row) => <span className="break">{row.name}</span> },
+        { title: "Scopes", cell: (row) => row.scopes.join(", ") },
+        { title: "Expires", wide: true, cell: (row) => <Time at={row.expires_at} /> },
+        { title: "Created", wide: true, cell: (row) => <Time at={row.created_at} /> },
+      ]}
+      buttons={(row) =>
+        may && (
+          <Confirm
+            label="Revoke"
+            title={`Revoke ${row.name}?`}
+            verb="Revoke the token"
+            act={() => admin.tokens.revoke(id, row.id)}
+            about="It is refused everywhere within a second."
+          />
+        )
+      }
+    />
   );
 }

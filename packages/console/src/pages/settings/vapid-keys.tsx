@@ -1,25 +1,25 @@
 import type { VapidKey } from "@herald/client";
 import { Group, Stack, Text } from "@mantine/core";
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { admin, useProject } from "../../api/clients.ts";
-import { useRefresh } from "../../api/read.ts";
-import { Confirm } from "../../parts/confirm.tsx";
+import { useAct } from "../../api/read.ts";
+import { Confirm, FormButton } from "../../parts/form.tsx";
 import { count, Status, Time } from "../../parts/format.tsx";
-import { type Column, Rows, rowActions } from "../../parts/list.tsx";
-import { Copyable, Problem } from "../../parts/page.tsx";
+import { type Column, Rows } from "../../parts/list.tsx";
+import { Copyable } from "../../parts/page.tsx";
+import { Problem } from "../../parts/problem.tsx";
 import { SmallButton } from "../../parts/small-button.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
 
 /** Rotation of the Web Push keys: stage the next key, make it current, and retire the earlier key once few subscriptions use it. */
 export const VapidKeys = () => {
   const { id } = useProject();
-  const refresh = useRefresh(id, "providers");
   const may = useHasRoleHere("admin");
   const { data, error } = useQuery({
     queryKey: [id, "providers", "webpush", "keys"],
     queryFn: () => admin.vapidKeys.list(id),
   });
-  const staging = useMutation({ mutationFn: () => admin.vapidKeys.stage(id), onSuccess: refresh });
+  const staging = useAct(() => admin.vapidKeys.stage(id));
   if (error) return <Problem error={error} />;
   const hasNext = data?.some(({ status }) => status === "next");
   const columns: readonly Column<VapidKey>[] = [
@@ -34,34 +34,6 @@ export const VapidKeys = () => {
     },
     { title: "Subscriptions", right: true, cell: (key) => count(key.devices) },
     { title: "Since", right: true, wide: true, cell: (key) => <Time at={key.current_since ?? key.created_at} /> },
-    rowActions(
-      (key) =>
-        may && (
-          <>
-            {key.status === "next" && (
-              <Confirm
-                label="Make current"
-                title="Make this key current?"
-                verb="Make current"
-                danger={false}
-                act={() => admin.vapidKeys.makeCurrent(id, key.id)}
-                onDone={refresh}
-                about="Browsers subscribe with it from now on. Earlier subscriptions keep working with their own key."
-              />
-            )}
-            {key.status === "earlier" && (
-              <Confirm
-                label="Retire"
-                title="Retire this key?"
-                verb="Retire"
-                act={() => admin.vapidKeys.retire(id, key.id, { force: key.devices > 0 })}
-                onDone={refresh}
-                about={`${count(key.devices)} active subscriptions use it. They get no notifications until they subscribe again.`}
-              />
-            )}
-          </>
-        ),
-    ),
   ];
   return (
     <Stack>
@@ -76,7 +48,37 @@ export const VapidKeys = () => {
         )}
       </Group>
       {staging.error && <Problem error={staging.error} />}
-      {data && <Rows rows={data} columns={columns} keyOf={({ id }) => id} label="VAPID keys" />}
+      {data && (
+        <Rows
+          rows={data}
+          columns={columns}
+          buttons={(key) =>
+            may && (
+              <>
+                {key.status === "next" && (
+                  <FormButton
+                    label="Make current"
+                    title="Make this key current?"
+                    verb="Make current"
+                    act={() => admin.vapidKeys.makeCurrent(id, key.id)}
+                    about="Browsers subscribe with it from now on. Earlier subscriptions keep working with their own key."
+                  />
+                )}
+                {key.status === "earlier" && (
+                  <Confirm
+                    label="Retire"
+                    title="Retire this key?"
+                    verb="Retire"
+                    act={() => admin.vapidKeys.retire(id, key.id, { force: key.devices > 0 })}
+                    about={`${count(key.devices)} active subscriptions use it. They get no notifications until they subscribe again.`}
+                  />
+                )}
+              </>
+            )
+          }
+          label="VAPID keys"
+        />
+      )}
     </Stack>
   );
 };

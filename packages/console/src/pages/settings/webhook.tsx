@@ -1,15 +1,15 @@
 import type { WebhookMessage, WebhookMessageDetail } from "@herald/client";
-import { Button, Drawer, Group, Stack, Text, UnstyledButton } from "@mantine/core";
+import { Drawer, Group, Stack, Text, UnstyledButton } from "@mantine/core";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { useProject } from "../../api/clients.ts";
-import { useAct, useRead, useRefresh, useRows } from "../../api/read.ts";
-import { Confirm } from "../../parts/confirm.tsx";
-import { ChoiceFilter, useFilters } from "../../parts/filters.tsx";
+import { useAct, useActs, useRead } from "../../api/read.ts";
+import { ChoiceFilter } from "../../parts/filters.tsx";
+import { Confirm } from "../../parts/form.tsx";
 import { exactTime, Status, Time } from "../../parts/format.tsx";
-import { type Column, List, Rows, rowActions } from "../../parts/list.tsx";
-import { Facts, JsonCode, Panel, Problem } from "../../parts/page.tsx";
-import { RoleNote } from "../../parts/role-note.tsx";
+import { type Column, List, Rows } from "../../parts/list.tsx";
+import { Facts, JsonCode, Panel } from "../../parts/page.tsx";
+import { Problem } from "../../parts/problem.tsx";
 import { SecretOnce } from "../../parts/secret.tsx";
 import { SmallButton } from "../../parts/small-button.tsx";
 import { useMayWrite } from "../../session-context.tsx";
@@ -59,19 +59,11 @@ const messagesPollMs = 4_000;
 export default function WebhookPage() {
   const { id, herald } = useProject();
   const { webhook = "" } = useParams({ strict: false }) as { webhook?: string };
-  const { search, page } = useFilters();
-  const { status } = search;
   const navigate = useNavigate();
   const [shown, setShown] = useState<string>();
-  const [made, setMade] = useState<{ secret: string | undefined }>();
-  const refresh = useRefresh(id, "webhooks");
   const one = useRead([id, "webhooks", webhook], () => herald.webhooks.get(webhook));
-  const messages = useRows(
-    [id, "webhooks", webhook, "messages", status, page],
-    () => herald.webhooks.messages(webhook, { status, perPage: 25 }).page(page),
-    messagesPollMs,
-  );
-  const acting = useAct(refresh);
+  const acting = useActs();
+  const rotating = useAct(() => herald.webhooks.rotateSecret(webhook));
   const may = useMayWrite();
   const columns: readonly Column<WebhookMessage>[] = [
     {
@@ -86,19 +78,10 @@ export default function WebhookPage() {
     { title: "Attempts", right: true, wide: true, cell: (row) => row.attempt_count },
     { title: "Last error", wide: true, cell: (row) => <span className="break">{row.last_error}</span> },
     { title: "At", right: true, wide: true, cell: (row) => <Time at={row.timestamp} /> },
-    rowActions(
-      (row) =>
-        may && (
-          <SmallButton onClick={() => acting.mutate(() => herald.webhooks.resend(webhook, row.id))}>
-            Send again
-          </SmallButton>
-        ),
-    ),
   ];
   return (
     <Stack>
-      <RoleNote needs="operator" can="change anything here" />
-      {(one.error || acting.error) && <Problem error={one.error ?? acting.error} />}
+      {[one.error, acting.error, rotating.error].map((error) => error && <Problem key={String(error)} error={error} />)}
       {one.data && (
         <Panel
           title={<span className="cut">{one.data.url}</span>}
@@ -106,14 +89,13 @@ export default function WebhookPage() {
           actions={
             may && (
               <Group gap={8}>
-                <Button
-                  size="compact-sm"
+                <SmallButton
                   variant="light"
                   loading={acting.isPending}
                   onClick={() => acting.mutate(() => herald.webhooks.ping(webhook))}
                 >
                   Send a test message
-                </Button>
+                </SmallButton>
                 <SmallButton
                   onClick={() =>
                     acting.mutate(() => herald.webhooks.recover(webhook, new Date(Date.now() - 86_400_000 * 7)))
@@ -121,21 +103,12 @@ export default function WebhookPage() {
                 >
                   Send failed ones again
                 </SmallButton>
-                <SmallButton
-                  onClick={() =>
-                    acting.mutate(async () => setMade({ secret: (await herald.webhooks.rotateSecret(webhook)).secret }))
-                  }
-                >
-                  New secret
-                </SmallButton>
+                <SmallButton onClick={() => rotating.mutate()}>New secret</SmallButton>
                 <Confirm
                   title="Delete this webhook?"
                   verb="Delete the webhook"
                   act={() => herald.webhooks.delete(webhook)}
-                  onDone={() => {
-                    refresh();
-                    void navigate({ to: `/p/${id}/settings/webhooks` });
-                  }}
+                  onDone={() => void navigate({ to: `/p/${id}/settings/webhooks` })}
                   about="Messages that wait are dropped."
                 />
               </Group>
@@ -154,15 +127,25 @@ export default function WebhookPage() {
         </Panel>
       )}
       <List
-        actions={<ChoiceFilter name="status" label="Status" values={["waiting", "delivered", "failed"]} />}
-        query={messages}
-        columns={columns}
-        keyOf={(row) => row.id}
         label="Messages"
+        queryKey={[id, "webhooks", webhook, "messages"]}
+        read={({ page }, { status }) => herald.webhooks.messages(webhook, { status, perPage: 25 }).page(page)}
+        everyMs={messagesPollMs}
+        actions={<ChoiceFilter name="status" label="Status" values={["waiting", "delivered", "failed"]} />}
+        columns={columns}
+        buttons={(row) =>
+          may && (
+            <SmallButton onClick={() => acting.mutate(() => herald.webhooks.resend(webhook, row.id))}>
+              Send again
+            </SmallButton>
+          )
+        }
         empty={{ title: "No messages", text: "Every event sent to it is listed here, with its attempts." }}
       />
       {shown && <Message webhook={webhook} message={shown} onClose={() => setShown(undefined)} />}
-      {made && <SecretOnce title="Signing secret" value={made.secret} onClose={() => setMade(undefined)} />}
+      {rotating.data && (
+        <SecretOnce title="Signing secret" value={rotating.data.secret} onClose={() => rotating.reset()} />
+      )}
     </Stack>
   );
 }

@@ -1,5 +1,7 @@
 import type { NewTemplate, Template } from "@herald/client";
+import { enteredOf, sentOf } from "../../parts/field-values.ts";
 import { type Json, objectOf } from "../../parts/json.ts";
+import { messageFields } from "../../parts/message-fields.ts";
 import { exampleOfVariable, typedValue } from "../../parts/variable.ts";
 
 /** A variable as the form shows it. */
@@ -13,53 +15,44 @@ export type Variable = {
 };
 
 /** A template, field by field as the form shows it. */
-export type Edited = {
-  readonly title: string;
-  readonly body: string;
-  readonly link: string;
-  readonly image: string;
+export type Edited = Readonly<Record<keyof typeof messageFields, string>> & {
   readonly variables: readonly Variable[];
   /** Further fields as JSON. */
   readonly more: string;
 };
 
-export const newTemplate: Edited = { title: "", body: "", link: "", image: "", variables: [], more: "" };
-
 /** A stored template for the form. */
 export const editedOf = ({ content }: Pick<Template, "content">): Edited => {
-  const { title = "", body = "", link_to: link = "", image = "", variables = {}, ...more } = content;
+  const { variables = {}, ...fields } = content;
+  const more = Object.entries(fields).filter(([name]) => !Object.hasOwn(messageFields, name));
   return {
-    title,
-    body,
-    link,
-    image,
+    ...(enteredOf(messageFields, fields) as Pick<Edited, keyof typeof messageFields>),
     variables: Object.entries(variables).map(([name, { type, fallback }]) => ({
       name,
       type,
       fallback: fallback === undefined ? "" : String(fallback),
       sample: "",
     })),
-    more: Object.keys(more).length === 0 ? "" : JSON.stringify(more, null, 2),
+    more: more.length === 0 ? "" : JSON.stringify(Object.fromEntries(more), null, 2),
   };
 };
 
+export const newTemplate: Edited = editedOf({ content: {} });
+
 /** Undefined when it is not a JSON object. */
-export const moreFieldsOf = ({ more }: Edited): Json | undefined => (more.trim() === "" ? {} : objectOf(more));
+export const moreFieldsOf = ({ more }: Pick<Edited, "more">): Json | undefined =>
+  more.trim() === "" ? {} : objectOf(more);
 
 /** The content that the form describes. */
 export const contentOfTemplate = (edited: Edited): NewTemplate => {
-  const { title, body, link, image, variables } = edited;
-  const declared = variables.map(({ name, type, fallback }) => [
+  const declared = edited.variables.map(({ name, type, fallback }) => [
     name.trim(),
     { type, ...(fallback !== "" && { fallback: typedValue(type, fallback) }) },
   ]);
   return {
     ...moreFieldsOf(edited),
-    ...(title !== "" && { title }),
-    ...(body !== "" && { body }),
-    ...(link.trim() !== "" && { link_to: link.trim() }),
-    ...(image.trim() !== "" && { image: image.trim() }),
-    ...(variables.length > 0 && { variables: Object.fromEntries(declared) }),
+    ...sentOf(messageFields, edited),
+    ...(declared.length > 0 && { variables: Object.fromEntries(declared) }),
   };
 };
 

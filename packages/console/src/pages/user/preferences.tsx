@@ -1,6 +1,5 @@
 import type { Preferences } from "@herald/client";
 import { useProject } from "../../api/clients.ts";
-import { useRead } from "../../api/read.ts";
 import { Status } from "../../parts/format.tsx";
 import { type Column, List } from "../../parts/list.tsx";
 import { Note } from "../../parts/page.tsx";
@@ -31,21 +30,20 @@ const columns: readonly Column<Preferences["kinds"][number]>[] = [
 /** Which kinds the user gets, and the user's quiet hours. The user changes them in the app. */
 export const UserPreferences = ({ user }: { readonly user: string }) => {
   const { id, herald } = useProject();
-  const query = useRead([id, "users", "preferences", user], async ({ signal }) => {
-    const { kinds, quiet_hours: hours } = await herald.users.preferences(user, { signal });
-    return { data: kinds, hours };
-  });
-  const hours = query.data?.hours;
   return (
     <List
-      query={query}
+      label="Preferences"
+      queryKey={[id, "users", "preferences", user]}
+      read={async ({ signal }) => {
+        const { kinds, quiet_hours: hours } = await herald.users.preferences(user, { signal });
+        return { data: kinds, hours };
+      }}
       columns={columns}
       keyOf={({ kind }) => kind}
-      label="Preferences"
       empty={{ title: "This project declares no kinds, so there is nothing to switch off." }}
     >
-      {query.data && (
-        <Note className="inside" display="block">
+      {({ hours }) => (
+        <Note display="block" px="md" py={14}>
           {hours
             ? `Quiet hours: ${hours.from}–${hours.to}, in the time zone of each device.`
             : "No quiet hours of their own."}
