@@ -9,7 +9,7 @@ import {
 import type { ReactNode } from "react";
 import { admin } from "./api/clients.ts";
 import { orNull } from "./api/problems.ts";
-import { lastProject } from "./last-project.ts";
+import { browserStorage, lastProjectKey } from "./browser-storage.ts";
 import { Missing } from "./missing.tsx";
 
 const root = createRootRoute({ component: Outlet, notFoundComponent: Missing });
@@ -18,7 +18,7 @@ const home = createRoute({
   getParentRoute: () => root,
   path: "/",
   loader: async () => {
-    const last = lastProject.get();
+    const last = browserStorage.get(lastProjectKey);
     const project =
       (last && (await orNull(admin.projects.get(last)))) || (await admin.projects.list({ perPage: 1 }).page()).data[0];
     if (project) throw redirect({ to: "/p/$project", params: { project: project.id } });

@@ -18,7 +18,7 @@ import { useEffect } from "react";
 import { useProject } from "./api/clients.ts";
 import { LiveEvents, useProbe } from "./api/live.tsx";
 import { unreachable } from "./api/problems.ts";
-import { lastProject } from "./last-project.ts";
+import { browserStorage, lastProjectKey } from "./browser-storage.ts";
 import { Icon, type IconName } from "./parts/icon.tsx";
 import { ProjectMenu } from "./project-menu.tsx";
 import { useHasRole, useHasRoleHere, useMayWrite, useSession } from "./session-context.tsx";
@@ -103,7 +103,7 @@ export const Shell = () => {
   const [opened, { toggle, close }] = useDisclosure();
   const gone = useProbe();
   const path = useRouterState({ select: ({ location }) => location.pathname });
-  useEffect(() => lastProject.set(id), [id]);
+  useEffect(() => browserStorage.set(lastProjectKey, id), [id]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes when the page changes
   useEffect(close, [path]);
   const own = path.replace(/^\/p\/[^/]+/, "").replace(/\/$/, "");

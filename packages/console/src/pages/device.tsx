@@ -1,10 +1,9 @@
 import type { FurtherToken } from "@herald/client";
 import { Button, Group, Pill, Stack, Text } from "@mantine/core";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { useState } from "react";
 import { useProject } from "../api/clients.ts";
-import { useAct, useActs, useRead } from "../api/read.ts";
-import { Field, Form } from "../parts/field.tsx";
+import { useActs, useRead } from "../api/read.ts";
+import { FindForm } from "../parts/field.tsx";
 import { Confirm } from "../parts/form.tsx";
 import { platformNames, Time } from "../parts/format.tsx";
 import { JsonEditor, patchOf } from "../parts/json-editor.tsx";
@@ -19,12 +18,8 @@ export default function DevicePage() {
   const { id, herald } = useProject();
   const { device = "" } = useParams({ strict: false }) as { device?: string };
   const navigate = useNavigate();
-  const [topic, setTopic] = useState("");
   const { data, error, refetch } = useRead([id, "devices", device], (options) => herald.devices.get(device, options));
-  const subscribing = useAct(
-    (act: () => Promise<unknown>) => act(),
-    () => setTopic(""),
-  );
+  const subscribing = useActs();
   const changing = useActs();
   const nextStatus = data?.status === "active" ? "inactive" : "active";
   const may = useMayWrite();
@@ -111,22 +106,14 @@ export default function DevicePage() {
                   )}
                 </Group>
                 {may && (
-                  <Form
-                    inline
-                    onSubmit={() => subscribing.mutate(() => herald.devices.subscribe(device, topic.trim()))}
-                  >
-                    <Field
-                      size="xs"
-                      className="grow"
-                      aria-label="Topic to subscribe to"
-                      placeholder="Topic to subscribe to"
-                      value={topic}
-                      onChange={setTopic}
-                    />
-                    <Button type="submit" size="xs" variant="default" disabled={topic.trim() === ""}>
-                      Add
-                    </Button>
-                  </Form>
+                  <FindForm
+                    key={data.topics.join()}
+                    size="xs"
+                    label="Topic to subscribe to"
+                    verb="Add"
+                    variant="default"
+                    onFind={(topic) => subscribing.mutate(() => herald.devices.subscribe(device, topic))}
+                  />
                 )}
               </Stack>
             </Panel>

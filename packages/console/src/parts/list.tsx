@@ -1,5 +1,5 @@
 import type { Pagination } from "@herald/client";
-import { Box, Flex, Group, Skeleton, Stack, Table, UnstyledButton, VisuallyHidden } from "@mantine/core";
+import { Box, Drawer, Flex, Group, Skeleton, Stack, Table, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import type { QueryKey } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
@@ -17,7 +17,8 @@ export type Column<Row> = {
   readonly wide?: boolean;
   /** Sentences or words of others: on a phone rows are stacked, so that nothing of them is cut. */
   readonly long?: boolean;
-  readonly cell: (row: Row) => ReactNode;
+  /** `open` shows the row's `detail`. */
+  readonly cell: (row: Row, open: () => void) => ReactNode;
 };
 
 type RowLinkProps = {
@@ -31,32 +32,18 @@ type RowLinkProps = {
 };
 
 /** The cell that names a row, and leads to it. */
-export const RowLink = ({ to, onOpen, name, note }: RowLinkProps) => {
-  const text = (
-    <>
-      <b className="cut" dir="auto">
-        {name}
-      </b>
-      {note !== undefined && (
-        <span className="muted cut" dir="auto">
-          {note}
-        </span>
-      )}
-    </>
-  );
-  if (to !== undefined)
-    return (
-      <Link className="row-link" to={to}>
-        {text}
-      </Link>
-    );
-  if (onOpen === undefined) return <span className="row-link">{text}</span>;
-  return (
-    <UnstyledButton fz="inherit" className="row-link" onClick={onOpen}>
-      {text}
-    </UnstyledButton>
-  );
-};
+export const RowLink = ({ to, onOpen, name, note }: RowLinkProps) => (
+  <UnstyledButton className="row-link" fz="inherit" onClick={onOpen} {...(to && ({ component: Link, to } as object))}>
+    <b className="cut" dir="auto">
+      {name}
+    </b>
+    {note !== undefined && (
+      <span className="muted cut" dir="auto">
+        {note}
+      </span>
+    )}
+  </UnstyledButton>
+);
 
 /** An id that leads to its page. On a phone its end is cut. */
 export const IdLink = ({ id, to }: { readonly id: string; readonly to: string }) => (
@@ -82,6 +69,8 @@ type TableProps<Row> = {
   readonly label: string;
   /** What acts on a row, in the last column. */
   readonly buttons?: ((row: Row) => ReactNode) | undefined;
+  /** The whole of a row, beside the list. */
+  readonly detail?: { readonly title: (row: Row) => string; readonly show: (row: Row) => ReactNode } | undefined;
 };
 
 const styleOf = <Row,>({ right, wide }: Column<Row>) => ({
@@ -108,7 +97,8 @@ const buttonsColumn = <Row,>(buttons: (row: Row) => ReactNode): Column<Row> => (
 });
 
 /** Rows as a table, which scrolls if it is wider than the screen. On a phone rows with buttons or long cells are stacked, each cell with its title. */
-export function Rows<Row>({ rows, columns: given, keyOf = idOf, label, buttons }: TableProps<Row>) {
+export function Rows<Row>({ rows, columns: given, keyOf = idOf, label, buttons, detail }: TableProps<Row>) {
+  const [shown, setShown] = useState<Row>();
   const columns = buttons ? [...given, buttonsColumn(buttons)] : given;
   const isStacked = buttons !== undefined || columns.some(({ long }) => long);
   return (
@@ -130,13 +120,18 @@ export function Rows<Row>({ rows, columns: given, keyOf = idOf, label, buttons }
               {columns.map((column, index) => (
                 // biome-ignore lint/suspicious/noArrayIndexKey: columns do not move
                 <Table.Td key={index} {...cellOf(column, index)}>
-                  {column.cell(row)}
+                  {column.cell(row, () => setShown(row))}
                 </Table.Td>
               ))}
             </Table.Tr>
           ))}
         </Table.Tbody>
       </Table>
+      {detail && shown !== undefined && (
+        <Drawer opened onClose={() => setShown(undefined)} title={detail.title(shown)} position="right" size="lg">
+          <Stack>{detail.show(shown)}</Stack>
+        </Drawer>
+      )}
     </Box>
   );
 }
@@ -172,7 +167,7 @@ const waiting = ["a", "b", "c", "d", "e"];
 
 /** A list as a panel with a table, with its states: loading, failed, empty. Earlier rows stay until those of another page or filter have arrived. */
 export function List<Row, More = object>(props: Props<Row, More>) {
-  const { queryKey, read, list, atATime = 50, everyMs, columns, keyOf, label, buttons } = props;
+  const { queryKey, read, list, atATime = 50, everyMs, columns, keyOf, label, buttons, detail } = props;
   const { filters, actions, children, problem, empty, unmatched } = props;
   const { search, filtered, page, setPage } = useFilters();
   const [limit, setLimit] = useState(atATime);
@@ -209,7 +204,7 @@ export function List<Row, More = object>(props: Props<Row, More>) {
         </Stack>
       )}
       {rows?.length === 0 && (filtered && unmatched ? <Empty title={unmatched} /> : empty && <Empty {...empty} />)}
-      {rows && rows.length > 0 && <Rows rows={rows} columns={columns} keyOf={keyOf} label={label} buttons={buttons} />}
+      {rows && rows.length > 0 && <Rows {...{ rows, columns, keyOf, label, buttons, detail }} />}
       {(data?.more || (pagination && pagination.pages > 1)) && (
         <Flex
           component="nav"

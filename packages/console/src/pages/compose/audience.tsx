@@ -38,6 +38,17 @@ const Unsendable = ({ problems: { fields, others } }: { readonly problems: Compo
   </Alert>
 );
 
+/** Why fewer devices may get it, or later. */
+const remarksOf = ({ skips = {}, delayed = [], schedule = [], evaluated_later: later = [] }: DryRun): string[] => {
+  const waves = schedule.length === 1 ? "One wave, at" : `${schedule.length} waves, the first at`;
+  return [
+    ...Object.entries(skips).map(([reason, devices]) => `${count(devices)} skipped: ${reason}`),
+    ...delayed.map(({ until, reason, devices }) => `${count(devices)} delayed until ${exactTime(until)}: ${reason}`),
+    ...(schedule.length > 0 ? [`${waves} ${exactTime(schedule[0]?.at)}`] : []),
+    ...(later.length > 0 ? ["The kind’s cap is evaluated when it is sent: fewer may get it."] : []),
+  ];
+};
+
 /** The number of devices and the preview of each platform. Both come from a dry run, so they match the real send. */
 export const Audience = ({ dryRun, rendered, error, problems, hasRecipients, isFile, typed, app }: Props) => {
   const { isFetching } = dryRun;
@@ -79,27 +90,11 @@ export const Audience = ({ dryRun, rendered, error, problems, hasRecipients, isF
                 </Flex>
               ))}
             </ul>
-            {Object.entries(data.skips ?? {}).map(([reason, devices]) => (
-              <Text key={reason} c="dimmed" mt={8}>
-                {count(devices)} skipped: {reason}
+            {remarksOf(data).map((remark) => (
+              <Text key={remark} c="dimmed" mt={8}>
+                {remark}
               </Text>
             ))}
-            {data.delayed?.map(({ until, reason, devices }) => (
-              <Text key={until} c="dimmed" mt={8}>
-                {count(devices)} delayed until {exactTime(until)}: {reason}
-              </Text>
-            ))}
-            {data.schedule && data.schedule.length > 0 && (
-              <Text c="dimmed" mt={8}>
-                {data.schedule.length === 1 ? "One wave, at" : `${data.schedule.length} waves, the first at`}{" "}
-                {exactTime(data.schedule[0]?.at)}
-              </Text>
-            )}
-            {data.evaluated_later && data.evaluated_later.length > 0 && (
-              <Text c="dimmed" mt={8}>
-                The kind’s cap is evaluated when it is sent: fewer may get it.
-              </Text>
-            )}
             {data.unmatched.length > 0 && (
               <Text c="var(--warn)">
                 No active device matches:{" "}

@@ -1,5 +1,7 @@
 import { useCallback, useState } from "react";
+import { browserStorage } from "../../browser-storage.ts";
 import { enteredOf, type Values } from "../../parts/field-values.ts";
+import { objectOf } from "../../parts/json.ts";
 import { contentFields } from "./content-fields.ts";
 
 type Texts = Readonly<Record<Exclude<keyof typeof contentFields, "buttons">, string>>;
@@ -38,27 +40,14 @@ export const emptyDraft: Draft = {
 };
 
 const keyOf = (projectId: string) => `herald-draft-${projectId}`;
-/** Fallback for disabled browser storage: the draft survives a change of page, but not a reload. */
-const kept = new Map<string, Draft>();
 
-const read = (projectId: string): Draft => {
-  try {
-    const text = localStorage.getItem(keyOf(projectId));
-    if (text) return { ...emptyDraft, ...JSON.parse(text) };
-  } catch {
-    // The map below may have it.
-  }
-  return kept.get(projectId) ?? emptyDraft;
-};
+const read = (projectId: string): Draft => ({
+  ...emptyDraft,
+  ...objectOf(browserStorage.get(keyOf(projectId)) ?? ""),
+});
 
-export const saveDraft = (projectId: string, draft: Draft): void => {
-  kept.set(projectId, draft);
-  try {
-    localStorage.setItem(keyOf(projectId), JSON.stringify(draft));
-  } catch {
-    // Storage is disabled; the map has the draft.
-  }
-};
+export const saveDraft = (projectId: string, draft: Draft): void =>
+  browserStorage.set(keyOf(projectId), JSON.stringify(draft));
 
 /** The draft of a project. It is saved at every keystroke, until it is sent or discarded. */
 export const useDraft = (projectId: string) => {

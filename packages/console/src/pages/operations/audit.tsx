@@ -1,7 +1,6 @@
 import type { AuditFilters, AuditRow } from "@herald/client";
-import { Alert, Button, Drawer, Group, Paper, Stack, Text } from "@mantine/core";
+import { Alert, Button, Group, Paper, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { useProjectName } from "../../api/projects.ts";
 import { ChoiceFilter, DayFilters, dayStart, TextFilter, useFilters } from "../../parts/filters.tsx";
@@ -23,9 +22,10 @@ const State = ({ title, value }: { readonly title: string; readonly value: Audit
     </div>
   );
 
-const Detail = ({ row, onClose }: { readonly row: AuditRow; readonly onClose: () => void }) => (
-  <Drawer opened onClose={onClose} title={`Audit row ${count(row.sequence)}`} position="right" size="lg">
-    <Stack>
+const detail = {
+  title: ({ sequence }: AuditRow) => `Audit row ${count(sequence)}`,
+  show: (row: AuditRow) => (
+    <>
       <Facts
         facts={{
           Action: mono(row.action),
@@ -42,9 +42,9 @@ const Detail = ({ row, onClose }: { readonly row: AuditRow; readonly onClose: ()
       />
       <State title="Before" value={row.before} />
       <State title="After" value={row.after} />
-    </Stack>
-  </Drawer>
-);
+    </>
+  ),
+};
 
 /** On the gateway's origin, so the browser sends the session cookie. */
 const exportAddress = (filters: AuditFilters): string => {
@@ -108,7 +108,6 @@ export default function Audit() {
   const { id } = useProject();
   const name = useProjectName();
   const { search } = useFilters();
-  const [shown, setShown] = useState<AuditRow>();
   const seesAll = useHasRole("viewer");
   const { operator, action, from, until } = search;
   const project = seesAll ? search.project : id;
@@ -122,7 +121,7 @@ export default function Audit() {
   const columns: readonly Column<AuditRow>[] = [
     {
       title: "Action",
-      cell: (row) => <RowLink onOpen={() => setShown(row)} name={row.action} note={row.target} />,
+      cell: (row, open) => <RowLink onOpen={open} name={row.action} note={row.target} />,
     },
     {
       title: "Operator",
@@ -137,32 +136,30 @@ export default function Audit() {
     { title: "At", right: true, cell: (row) => <Time at={row.at} /> },
   ];
   return (
-    <>
-      <List
-        label="Audit log"
-        queryKey={["audit", filters]}
-        list={(options) => admin.audit.list({ ...options, ...filters })}
-        atATime={100}
-        everyMs={10_000}
-        filters={
-          <>
-            {seesAll && <OperatorFilter />}
-            <TextFilter name="action" label="Action" width={150} />
-            {seesAll && <ChoiceFilter name="project" label="Project" values={{ [id]: name }} />}
-            <DayFilters />
-          </>
-        }
-        columns={columns}
-        keyOf={(row) => row.event_id}
-        unmatched="No audit rows match these filters."
-        empty={{
-          title: "No audit rows yet",
-          text: "A row appears here within a second of each change, sign-in and send of an operator.",
-        }}
-      >
-        <Check filters={filters} />
-      </List>
-      {shown && <Detail row={shown} onClose={() => setShown(undefined)} />}
-    </>
+    <List
+      label="Audit log"
+      queryKey={["audit", filters]}
+      list={(options) => admin.audit.list({ ...options, ...filters })}
+      atATime={100}
+      everyMs={10_000}
+      filters={
+        <>
+          {seesAll && <OperatorFilter />}
+          <TextFilter name="action" label="Action" width={150} />
+          {seesAll && <ChoiceFilter name="project" label="Project" values={{ [id]: name }} />}
+          <DayFilters />
+        </>
+      }
+      columns={columns}
+      detail={detail}
+      keyOf={(row) => row.event_id}
+      unmatched="No audit rows match these filters."
+      empty={{
+        title: "No audit rows yet",
+        text: "A row appears here within a second of each change, sign-in and send of an operator.",
+      }}
+    >
+      <Check filters={filters} />
+    </List>
   );
 }

@@ -1,45 +1,22 @@
 import type { DeclaredKind, KindDeclaration } from "@herald/client";
-import { Group, NumberInput, Select } from "@mantine/core";
 import { admin, useProject } from "../../api/clients.ts";
-import type { FieldsOf, InputProps } from "../../parts/field-values.ts";
+import type { FieldsOf } from "../../parts/field-values.ts";
 import { adding, Confirm, FormButton } from "../../parts/form.tsx";
-import { List, RowLink } from "../../parts/list.tsx";
+import { List } from "../../parts/list.tsx";
 import { hoursText, quietHours } from "../../parts/quiet-hours.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
 
-type Declaration = KindDeclaration & { readonly kind: string };
-type Cap = Omit<NonNullable<KindDeclaration["frequency_cap"]>, "count"> & { readonly count: number | string };
+type Cap = NonNullable<KindDeclaration["frequency_cap"]>;
+/** As the form has it: a cap without a count is none. */
+type Entered = Omit<KindDeclaration, "frequency_cap"> & Partial<Cap>;
 
 const noCap = "any number";
 const capText = ({ frequency_cap: cap, critical }: DeclaredKind): string =>
   critical || cap === undefined ? noCap : `${cap.count} per ${cap.per}`;
 
-const CapFields = ({ value, onChange, error }: InputProps<Cap>) => (
-  <Group grow align="end">
-    <NumberInput
-      label="At most, for each person"
-      placeholder={noCap}
-      value={value.count}
-      onChange={(count) => onChange({ ...value, count })}
-      error={error}
-      min={1}
-      max={50}
-      allowDecimal={false}
-      hideControls
-    />
-    <Select
-      label="In each"
-      data={["hour", "day", "week"]}
-      value={value.per}
-      onChange={(per) => onChange({ ...value, per: per as Cap["per"] })}
-      allowDeselect={false}
-    />
-  </Group>
-);
-
 const mayBeOff = { when: ({ critical }: { readonly critical?: unknown }) => critical !== true };
 
-const fields: FieldsOf<KindDeclaration> = {
+const fields: FieldsOf<Entered> = {
   title: { label: "Title", hint: "What people read where they switch it off.", placeholder: "Offers", required: true },
   critical: {
     label: "Critical",
@@ -52,21 +29,26 @@ const fields: FieldsOf<KindDeclaration> = {
     hint: "Off: only people who switch it on get it.",
     as: "switch",
   },
-  frequency_cap: {
+  count: {
     ...mayBeOff,
     label: "At most, for each person",
-    as: {
-      input: CapFields,
-      show: (cap) => cap ?? { count: "", per: "day" },
-      read: ({ count, per }: Cap) => (count === "" ? undefined : { count: Number(count), per }),
-    },
+    placeholder: noCap,
+    as: "number",
+    half: true,
+    props: { min: 1, max: 50, hideControls: true },
   },
+  per: { ...mayBeOff, label: "In each", as: "select", choices: ["hour", "day", "week"], half: true },
   quiet_hours: { ...mayBeOff, ...quietHours(true) },
 };
-const newFields: FieldsOf<Declaration> = {
+const newFields: FieldsOf<Entered & { readonly kind: string }> = {
   kind: { label: "Kind", hint: "As your sends name it.", placeholder: "offers", required: true },
   ...fields,
 };
+
+const declarationOf = ({ count, per = "day", ...kind }: Entered): KindDeclaration => ({
+  ...kind,
+  ...(count !== undefined && { frequency_cap: { count, per } }),
+});
 
 export default function Kinds() {
   const { id } = useProject();
@@ -83,21 +65,26 @@ export default function Kinds() {
       }}
       actions={
         may && (
-          <FormButton<Declaration>
+          <FormButton<Entered & { readonly kind: string }>
             label="Declare a kind"
             button={adding}
             title="Declare a kind"
             verb="Save"
             fields={newFields}
-            initial={{ on_by_default: true, critical: false }}
-            act={({ kind, ...declaration }) => admin.kinds.put(id, kind, declaration)}
+            initial={{ on_by_default: true, critical: false, per: "day" }}
+            act={({ kind, ...entered }) => admin.kinds.put(id, kind, declarationOf(entered))}
           />
         )
       }
       columns={[
         {
           title: "Kind",
-          cell: (row) => <RowLink name={row.title} note={<span className="mono">{row.kind}</span>} />,
+          cell: (row) => (
+            <span className="row-link">
+              <b className="break">{row.title}</b>
+              <span className="muted break mono">{row.kind}</span>
+            </span>
+          ),
         },
         {
           title: "Without a choice",
@@ -113,14 +100,14 @@ export default function Kinds() {
       buttons={(row) =>
         may && (
           <>
-            <FormButton<KindDeclaration>
+            <FormButton<Entered>
               label="Change"
               button={{ "aria-label": `Change ${row.title}` }}
               title={`Change ${row.title}`}
               verb="Save"
               fields={fields}
-              initial={row}
-              act={(declaration) => admin.kinds.put(id, row.kind, declaration)}
+              initial={{ per: "day", ...row, ...row.frequency_cap }}
+              act={(entered) => admin.kinds.put(id, row.kind, declarationOf(entered))}
             />
             <Confirm
               title={`Delete ${row.title}?`}

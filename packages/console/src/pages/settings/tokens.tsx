@@ -1,4 +1,5 @@
 import type { NewProjectToken } from "@herald/client";
+import { knownValues } from "@herald/client/known-values";
 import { admin, useProject } from "../../api/clients.ts";
 import type { FieldsOf } from "../../parts/field-values.ts";
 import { adding, Confirm, FormButton } from "../../parts/form.tsx";
@@ -6,21 +7,12 @@ import { Time } from "../../parts/format.tsx";
 import { List } from "../../parts/list.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
 
-type Scope = NonNullable<NewProjectToken["scopes"]>[number];
-
-/** Every scope, and whether a new token has it: a scope that the client does not know does not compile, nor does a missing scope. */
-const scopes: Readonly<Record<Scope, boolean>> = {
-  send: true,
-  read: true,
-  devices: true,
-  export: false,
-  templates: false,
-};
-const names = Object.keys(scopes) as Scope[];
+/** The scopes that a new token has. */
+const common = ["send", "read", "devices"];
 
 const fields: FieldsOf<NewProjectToken> = {
   name: { label: "Name", hint: "Where it is used, such as backend or importer.", required: true },
-  scopes: { label: "Scopes", as: "boxes", choices: names, required: true },
+  scopes: { label: "Scopes", as: "boxes", choices: knownValues.scope, required: true },
   expires_at: { label: "Expires", as: "time" },
 };
 
@@ -41,7 +33,7 @@ export default function Tokens() {
             title="New token"
             verb="Create token"
             fields={fields}
-            initial={{ scopes: names.filter((scope) => scopes[scope]) }}
+            initial={{ scopes: common }}
             act={async (token) => ({ secret: (await admin.tokens.create(id, token)).token })}
             secretTitle="The new token"
           />

@@ -1,7 +1,6 @@
 import type { WebhookMessage, WebhookMessageDetail } from "@herald/client";
-import { Drawer, Group, Stack, Text, UnstyledButton } from "@mantine/core";
+import { Group, Stack, Text, UnstyledButton } from "@mantine/core";
 import { useNavigate, useParams } from "@tanstack/react-router";
-import { useState } from "react";
 import { useProject } from "../../api/clients.ts";
 import { useAct, useActs, useRead } from "../../api/read.ts";
 import { ChoiceFilter } from "../../parts/filters.tsx";
@@ -25,7 +24,7 @@ const attemptColumns: readonly Column<WebhookMessageDetail["attempts"][number]>[
   { title: "Response", long: true, cell: ({ error, response }) => <span className="break">{error ?? response}</span> },
 ];
 
-const Message = ({ webhook, message, onClose }: { webhook: string; message: string; onClose: () => void }) => {
+const Message = ({ webhook, message }: { webhook: string; message: string }) => {
   const { id, herald } = useProject();
   const { data, error } = useRead(
     [id, "webhooks", webhook, "messages", message],
@@ -33,10 +32,10 @@ const Message = ({ webhook, message, onClose }: { webhook: string; message: stri
     { everyMs: 2_000 },
   );
   return (
-    <Drawer opened onClose={onClose} title="Message" position="right" size="lg">
+    <>
       {error && <Problem error={error} />}
       {data && (
-        <Stack>
+        <>
           <Facts
             facts={{
               Event: data.type,
@@ -48,9 +47,9 @@ const Message = ({ webhook, message, onClose }: { webhook: string; message: stri
           <Text fw={700}>Attempts</Text>
           <Rows rows={data.attempts} columns={attemptColumns} keyOf={({ at }) => at} label="Attempts" />
           <JsonCode value={data.payload} />
-        </Stack>
+        </>
       )}
-    </Drawer>
+    </>
   );
 };
 
@@ -60,7 +59,6 @@ export default function WebhookPage() {
   const { id, herald } = useProject();
   const { webhook = "" } = useParams({ strict: false }) as { webhook?: string };
   const navigate = useNavigate();
-  const [shown, setShown] = useState<string>();
   const one = useRead([id, "webhooks", webhook], () => herald.webhooks.get(webhook));
   const acting = useActs();
   const rotating = useAct(() => herald.webhooks.rotateSecret(webhook));
@@ -68,8 +66,8 @@ export default function WebhookPage() {
   const columns: readonly Column<WebhookMessage>[] = [
     {
       title: "Event",
-      cell: (row) => (
-        <UnstyledButton c="var(--good)" fz="inherit" className="link" onClick={() => setShown(row.id)}>
+      cell: (row, open) => (
+        <UnstyledButton c="var(--good)" fz="inherit" className="link" onClick={open}>
           {shortName(row.type)}
         </UnstyledButton>
       ),
@@ -133,6 +131,7 @@ export default function WebhookPage() {
         everyMs={messagesPollMs}
         actions={<ChoiceFilter name="status" label="Status" values={["waiting", "delivered", "failed"]} />}
         columns={columns}
+        detail={{ title: () => "Message", show: (row) => <Message webhook={webhook} message={row.id} /> }}
         buttons={(row) =>
           may && (
             <SmallButton onClick={() => acting.mutate(() => herald.webhooks.resend(webhook, row.id))}>
@@ -142,7 +141,6 @@ export default function WebhookPage() {
         }
         empty={{ title: "No messages", text: "Every event sent to it is listed here, with its attempts." }}
       />
-      {shown && <Message webhook={webhook} message={shown} onClose={() => setShown(undefined)} />}
       {rotating.data && (
         <SecretOnce title="Signing secret" value={rotating.data.secret} onClose={() => rotating.reset()} />
       )}
