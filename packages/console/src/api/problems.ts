@@ -60,16 +60,17 @@ export const problemsOf = (error: unknown, pointer: string): string | undefined 
 };
 
 /**
- * Where the problems of a form are, by the names of its fields. The name is the first part of a pointer, or the second behind the
- * resource's: `#/subject`, `#/kind/title`.
+ * Where the problems of a form are, by the names of its fields. A pointer begins with the name of the resource (`#/kind/title`), or, in
+ * requests without one, with the field (`#/bundle_ids/0`).
  */
 export const pointersByField = (error: unknown, names: readonly string[]): Readonly<Record<string, string>> => {
   const problems = error instanceof HeraldError ? error.problems : [];
   return Object.fromEntries(
     problems.flatMap(({ pointer = "" }) => {
-      const [, first = "", second = ""] = pointer.split("/");
-      if (names.includes(second)) return [[second, `#/${first}/${second}`]];
-      return names.includes(first) ? [[first, `#/${first}`]] : [];
+      const [, ...path] = pointer.split("/");
+      const isList = path.length === 1 || /^\d+$/.test(path[1] ?? "");
+      const at = path.findIndex((part, place) => (place > 0 || isList) && names.includes(part));
+      return at < 0 ? [] : [[path[at], `#/${path.slice(0, at + 1).join("/")}`]];
     }),
   );
 };

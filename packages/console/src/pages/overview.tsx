@@ -5,7 +5,7 @@ import { useProject } from "../api/clients.ts";
 import { useLive } from "../api/live.tsx";
 import { useRead } from "../api/read.ts";
 import { ComposeButton } from "../parts/compose-button.tsx";
-import { count, percent, Status, Time } from "../parts/format.tsx";
+import { count, notificationName, percent, Status, Time } from "../parts/format.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Note, Page, Panel } from "../parts/page.tsx";
 import { Problem } from "../parts/problem.tsx";
@@ -163,15 +163,15 @@ const Running = () => {
       {query.error && <Problem error={query.error} />}
       {query.data?.length === 0 && <Text c="dimmed">Nothing has been sent yet.</Text>}
       <ul className="plain-list">
-        {rows.map(({ id: ntf, title, body, status, counts, send_at, created_at }) => (
-          <li key={ntf} className="running">
-            <Link to={`/p/${id}/notifications/${ntf}`} className="link cut" dir="auto">
-              {title ?? body ?? "(silent)"}
+        {rows.map(({ counts, ...row }) => (
+          <li key={row.id} className="running">
+            <Link to={`/p/${id}/notifications/${row.id}`} className="link cut" dir="auto">
+              {notificationName(row)}
             </Link>
             <Note>
-              <Time at={send_at ?? created_at} />
+              <Time at={row.send_at ?? row.created_at} />
             </Note>
-            <Status value={status} counts={counts} />
+            <Status value={row.status} counts={counts} />
             {running.length > 0 && counts.devices > 0 && (
               <Progress
                 style={{ gridColumn: "1 / -1" }}

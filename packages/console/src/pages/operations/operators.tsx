@@ -1,12 +1,13 @@
 import type { NewOperator, Operator } from "@herald/client";
 import { knownValues } from "@herald/client/known-values";
-import { Select, Text } from "@mantine/core";
+import { Select } from "@mantine/core";
 import { admin } from "../../api/clients.ts";
 import { useActs } from "../../api/read.ts";
 import type { FieldsOf } from "../../parts/field-values.ts";
 import { adding, Confirm, FormButton } from "../../parts/form.tsx";
 import { count, Time } from "../../parts/format.tsx";
 import { List } from "../../parts/list.tsx";
+import { Note } from "../../parts/page.tsx";
 import { useHasRole } from "../../session-context.tsx";
 import { grantsField } from "./grants.tsx";
 
@@ -74,9 +75,7 @@ export default function Operators() {
             <span className="break" dir="auto">
               {row.name}
               {row.groups && (
-                <Text component="div" size="xs" c="dimmed">
-                  {row.groups.length === 0 ? "in no group" : `in ${row.groups.join(", ")}`}
-                </Text>
+                <Note display="block">{row.groups.length === 0 ? "in no group" : `in ${row.groups.join(", ")}`}</Note>
               )}
             </span>
           ),
@@ -96,9 +95,7 @@ export default function Operators() {
                 onChange={(next) => changing.mutate(() => admin.operators.update(row.id, { role: next as Role }))}
               />
               {row.effective && row.effective.groups.length > 0 && (
-                <Text component="div" size="xs" c="dimmed">
-                  {`${row.effective.role} by group ${row.effective.groups.join(", ")}`}
-                </Text>
+                <Note display="block">{`${row.effective.role} by group ${row.effective.groups.join(", ")}`}</Note>
               )}
             </>
           ),

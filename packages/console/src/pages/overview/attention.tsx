@@ -7,7 +7,7 @@ import { admin, useProject } from "../../api/clients.ts";
 import { usePollMs } from "../../api/live.tsx";
 import { orNull } from "../../api/problems.ts";
 import { firstRows, useRead } from "../../api/read.ts";
-import { percent } from "../../parts/format.tsx";
+import { notificationName, percent } from "../../parts/format.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Panel } from "../../parts/page.tsx";
 import { useHasRole } from "../../session-context.tsx";
@@ -94,7 +94,7 @@ export const Attention = () => {
     ...spikesOf(latest.data ?? []).map(({ one, reason, share }) => ({
       key: one.id,
       to: `/p/${id}/notifications/${one.id}`,
-      text: `“${one.title ?? one.body ?? "(silent)"}” did not reach ${percent(share)} of its devices`,
+      text: `“${notificationName(one)}” did not reach ${percent(share)} of its devices`,
       detail: reason,
     })),
   ];

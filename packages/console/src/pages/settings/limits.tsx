@@ -4,6 +4,7 @@ import { admin, useProject } from "../../api/clients.ts";
 import { FormButton } from "../../parts/form.tsx";
 import { bytes, count, duration } from "../../parts/format.tsx";
 import { List } from "../../parts/list.tsx";
+import { Note } from "../../parts/page.tsx";
 import { useHasRole } from "../../session-context.tsx";
 
 /** The share of a limit from which its use is shown as a warning. */
@@ -74,11 +75,7 @@ export default function Limits() {
             <>
               {amount(row.name, row.limit)}{" "}
               <span className="muted nowrap">{row.seconds === undefined ? "" : `in ${duration(row.seconds)}`}</span>
-              {row.limit !== row.default && (
-                <Text component="div" size="xs" c="dimmed">
-                  default {amount(row.name, row.default)}
-                </Text>
-              )}
+              {row.limit !== row.default && <Note display="block">default {amount(row.name, row.default)}</Note>}
             </>
           ),
         },
