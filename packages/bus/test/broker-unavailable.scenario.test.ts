@@ -10,7 +10,7 @@ import {
   sendRequest,
 } from "@herald/bus";
 import { busUsers } from "@herald/bus/permissions";
-import { CountOpens, SendV1 } from "@herald/contracts";
+import { openRequests, SendV1 } from "@herald/contracts";
 import { eventually, type FaultyProxy, faultyProxy } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
 import type { Msg } from "@nats-io/transport-node";
@@ -139,7 +139,7 @@ describe("while the broker is unavailable", () => {
     await expect(publish(t.bus, SendV1, data, { id: data.notificationId })).rejects.toMatchObject(unavailable);
     await expect(publishInBatch(t.bus, [message, { ...message, id: "2" }])).rejects.toMatchObject(unavailable);
     await expect(
-      sendRequest(t.bus, CountOpens, { projectId: newProject(), notificationIds: [data.notificationId] }),
+      sendRequest(t.bus, openRequests.count, { projectId: newProject(), notificationIds: [data.notificationId] }),
     ).rejects.toMatchObject(unavailable);
     await expect(lastMessage(t.bus, "PUSH_CMD", SendV1.subject(data), SendV1)).rejects.toMatchObject(unavailable);
     await t.broker.restart();
@@ -295,7 +295,7 @@ describe("when the connection is cut", () => {
     await t.broker.freeze();
     const { projectId, notificationId } = sendOf();
     const asked = { projectId, notificationIds: [notificationId] };
-    const request = sendRequest(bus, CountOpens, asked, { timeoutMs: 60_000 });
+    const request = sendRequest(bus, openRequests.count, asked, { timeoutMs: 60_000 });
     const refused = expect(request).rejects.toMatchObject({ code: "bus-unavailable" });
     await proxy.cut();
     await refused;

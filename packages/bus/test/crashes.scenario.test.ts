@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { createUnanswered, publish, sendGroupedRequest, sendRequest } from "@herald/bus";
-import { CountOpens, newNotificationId, SendV1 } from "@herald/contracts";
+import { newNotificationId, openRequests, SendV1 } from "@herald/contracts";
 import { hasCode } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -112,13 +112,15 @@ describe("processes that end abruptly", () => {
     const fatal = request();
     const others = Array.from({ length: 20 }, request);
     const state = keepRunning(fatal.projectId);
-    const ask = sendGroupedRequest(() => t.bus, CountOpens);
+    const ask = sendGroupedRequest(() => t.bus, openRequests.count);
     const unanswered = createUnanswered();
     const askOnce = async (one: typeof fatal) => {
       try {
         const [id = ""] = one.notificationIds;
         const suspect = { suspect: id, timeoutMs: 2_000 };
-        return await (unanswered.isSuspect(one.projectId) ? sendRequest(t.bus, CountOpens, one, suspect) : ask(one));
+        return await (unanswered.isSuspect(one.projectId)
+          ? sendRequest(t.bus, openRequests.count, one, suspect)
+          : ask(one));
       } catch (error) {
         unanswered.count(one.projectId, error);
         if (hasCode(error, "service-unavailable")) throw error;

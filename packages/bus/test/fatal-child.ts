@@ -1,5 +1,5 @@
 import { connectBus, consume, defineHandler, handleRequest } from "@herald/bus";
-import { CountOpens, SendV1 } from "@herald/contracts";
+import { openRequests, SendV1 } from "@herald/contracts";
 import { createLogger } from "@herald/kit";
 
 /** Started as a process by a test. Ends abruptly, as if out of memory, when it handles a message whose title, or a request whose project, is fatal. */
@@ -10,7 +10,7 @@ const work = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 const log = createLogger({ service: "fatal", level: "fatal" });
 const bus = await connectBus({ url, name: "fatal", log });
-handleRequest(bus, CountOpens, async ({ projectId, notificationIds }) => {
+handleRequest(bus, openRequests.count, async ({ projectId, notificationIds }) => {
   await work();
   if (projectId === fatal) die();
   return { counts: Object.fromEntries(notificationIds.map((id) => [id, 1])) };

@@ -1,5 +1,5 @@
 import { closeBus, connectBus, handleRequest, type RequestListener, sendGroupedRequest } from "@herald/bus";
-import { CountOpens, defineRequest, newNotificationId, ResolveSends } from "@herald/contracts";
+import { audienceRequests, defineRequest, newNotificationId, openRequests } from "@herald/contracts";
 import { currentRequestId, HeraldError, withRequestId } from "@herald/kit";
 import { eventually, faultyProxy } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -30,7 +30,7 @@ const all = <Result>(count: number, work: (index: number) => Promise<Result>): P
 /** Counts the request messages sent during `work`. */
 const messagesOf = async (work: () => Promise<unknown>): Promise<number> => {
   let messages = 0;
-  const seen = t.raw.nc.subscribe(CountOpens.subject, { callback: () => void messages++ });
+  const seen = t.raw.nc.subscribe(openRequests.count.subject, { callback: () => void messages++ });
   await t.raw.nc.flush();
   await work();
   await t.raw.nc.flush();
@@ -42,11 +42,11 @@ test("a slow reply of a group, and the parts of a long one, reach a service with
   const [registry, dispatch] = [await connectAs(t, "registry"), await connectAs(t, "dispatch")];
   const slow = Promise.withResolvers<void>();
   const long = Array.from({ length: 40 }, () => "x".repeat(60_000));
-  const answering = handleRequest(registry, ResolveSends, async ({ limit }) => {
+  const answering = handleRequest(registry, audienceRequests.resolve, async ({ limit }) => {
     if (limit === 2) await slow.promise;
     return { sends: [{ batches: [], unmatched: limit === 2 ? [] : long }] };
   });
-  const ask = sendGroupedRequest(() => dispatch, ResolveSends);
+  const ask = sendGroupedRequest(() => dispatch, audienceRequests.resolve);
   const projectId = newProject();
   const send = (limit: number) => ask({ projectId, sends: [{ targets: ["all"] }], limit });
   // The requests come from another connection than the responder's: the broker may not know it yet.
@@ -60,11 +60,11 @@ test("a slow reply of a group, and the parts of a long one, reach a service with
 
 describe("requests of the same moment", () => {
   test("share messages and keep their own answers and request ids", async () => {
-    answers(t.bus, CountOpens, async (_, { requestId }) => {
+    answers(t.bus, openRequests.count, async (_, { requestId }) => {
       expect(currentRequestId()).toBe(requestId);
       return { counts: { [requestId ?? "none"]: 1 } };
     });
-    const ask = sendGroupedRequest(() => t.bus, CountOpens);
+    const ask = sendGroupedRequest(() => t.bus, openRequests.count);
     const messages = await messagesOf(async () => {
       const counts = await Promise.all(all(200, (at) => withRequestId(`request-${at}`, () => ask(request()))));
       for (const [at, answer] of counts.entries()) expect(answer).toEqual({ counts: { [`request-${at}`]: 1 } });
@@ -74,13 +74,13 @@ describe("requests of the same moment", () => {
 
   test("fail alone: by a HeraldError, by any other error, and by the contract", async () => {
     const bad = [request(), request()];
-    answers(t.bus, CountOpens, async ({ projectId }) => {
+    answers(t.bus, openRequests.count, async ({ projectId }) => {
       if (projectId === bad[0]?.projectId)
         throw new HeraldError("notification-not-found", ["first", "second"], { retryAfterSeconds: 7 });
       if (projectId === bad[1]?.projectId) throw new Error("password=hunter2");
       return { counts: {} };
     });
-    const ask = sendGroupedRequest(() => t.bus, CountOpens);
+    const ask = sendGroupedRequest(() => t.bus, openRequests.count);
     const invalid = ask({ projectId: "none" as never, notificationIds: [] });
     const outcomes = await Promise.allSettled([
       ...all(20, () => ask(request())),
@@ -103,11 +103,11 @@ describe("requests of the same moment", () => {
   test("do not wait for a slow one", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const slow = request();
-    answers(t.bus, CountOpens, async ({ projectId }) => {
+    answers(t.bus, openRequests.count, async ({ projectId }) => {
       if (projectId === slow.projectId) await promise;
       return { counts: {} };
     });
-    const ask = sendGroupedRequest(() => t.bus, CountOpens);
+    const ask = sendGroupedRequest(() => t.bus, openRequests.count);
     const first = ask(request());
     let isDone = false;
     const late = ask(slow).finally(() => {
@@ -121,14 +121,14 @@ describe("requests of the same moment", () => {
 
   test("receive several replies where one would be too large", async () => {
     const text = "x".repeat(40_000);
-    answers(t.bus, CountOpens, async () => ({ counts: { [text]: 1 } }));
-    const ask = sendGroupedRequest(() => t.bus, CountOpens);
+    answers(t.bus, openRequests.count, async () => ({ counts: { [text]: 1 } }));
+    const ask = sendGroupedRequest(() => t.bus, openRequests.count);
     const found = await Promise.all(all(60, () => ask(request())));
     expect(found.every(({ counts }) => counts[text] === 1)).toBe(true);
   });
 
   test("fail at once when no service listens or the connection is lost", async () => {
-    const ask = sendGroupedRequest(() => t.bus, CountOpens);
+    const ask = sendGroupedRequest(() => t.bus, openRequests.count);
     const unanswered = await Promise.allSettled(all(10, () => ask(request())));
     for (const outcome of unanswered) expect(outcome).toMatchObject({ reason: { code: "service-unavailable" } });
 
@@ -137,13 +137,13 @@ describe("requests of the same moment", () => {
     const { promise: asked, resolve } = Promise.withResolvers<void>();
     const { promise: never, resolve: end } = Promise.withResolvers<void>();
     const none = request();
-    answers(t.bus, CountOpens, async ({ projectId }) => {
+    answers(t.bus, openRequests.count, async ({ projectId }) => {
       if (projectId === none.projectId) return { counts: {} };
       resolve();
       await never;
       return { counts: {} };
     });
-    const askCut = sendGroupedRequest(() => bus, CountOpens);
+    const askCut = sendGroupedRequest(() => bus, openRequests.count);
     // Wait until the broker knows the responder, because the requests come from another connection.
     await eventually(() => askCut(none));
     const lost = Promise.allSettled(all(10, () => askCut(request())));

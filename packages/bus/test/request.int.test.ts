@@ -1,5 +1,12 @@
 import { closeBus, connectBus, handleRequest, type RequestListener, sendRequest } from "@herald/bus";
-import { CountOpens, defineRequest, GetProject, newDeviceId, newNotificationId, ResolveSends } from "@herald/contracts";
+import {
+  audienceRequests,
+  defineRequest,
+  newDeviceId,
+  newNotificationId,
+  openRequests,
+  projectRequests,
+} from "@herald/contracts";
 import { currentRequestId, HeraldError, withRequestId } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -27,11 +34,11 @@ const countOpens = () => ({ projectId: newProject(), notificationIds: [newNotifi
 
 describe("sendRequest", () => {
   test("returns the service's answer and passes the request id on", async () => {
-    answers(t.bus, CountOpens, async ({ notificationIds }, { requestId }) => {
+    answers(t.bus, openRequests.count, async ({ notificationIds }, { requestId }) => {
       expect(currentRequestId()).toBe(requestId);
       return { counts: { [requestId ?? "none"]: notificationIds.length } };
     });
-    expect(await withRequestId("request-1", () => sendRequest(t.bus, CountOpens, countOpens()))).toEqual({
+    expect(await withRequestId("request-1", () => sendRequest(t.bus, openRequests.count, countOpens()))).toEqual({
       counts: { "request-1": 1 },
     });
   });
@@ -39,11 +46,11 @@ describe("sendRequest", () => {
   test("is handled by one of several replicas", async () => {
     const replica = await connectBus({ url: t.broker.url, name: "replica", log: t.log });
     const calls = { one: 0, two: 0 };
-    answers(t.bus, CountOpens, async () => ({ counts: { n: ++calls.one } }));
-    answers(replica, CountOpens, async () => ({ counts: { n: ++calls.two } }));
+    answers(t.bus, openRequests.count, async () => ({ counts: { n: ++calls.one } }));
+    answers(replica, openRequests.count, async () => ({ counts: { n: ++calls.two } }));
     let asked = 0;
     await eventually(async () => {
-      await Promise.all(Array.from({ length: 20 }, () => sendRequest(t.bus, CountOpens, countOpens())));
+      await Promise.all(Array.from({ length: 20 }, () => sendRequest(t.bus, openRequests.count, countOpens())));
       asked += 20;
       expect(Math.min(calls.one, calls.two)).toBeGreaterThan(0);
     });
@@ -52,7 +59,7 @@ describe("sendRequest", () => {
   });
 
   test("throws service-unavailable when no service listens", async () => {
-    await expect(sendRequest(t.bus, GetProject, { projectId: newProject() })).rejects.toMatchObject({
+    await expect(sendRequest(t.bus, projectRequests.get, { projectId: newProject() })).rejects.toMatchObject({
       code: "service-unavailable",
       messages: ["registry does not answer"],
     });
@@ -60,21 +67,21 @@ describe("sendRequest", () => {
 
   test("throws service-unavailable when the reply takes too long", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    answers(t.bus, CountOpens, async () => {
+    answers(t.bus, openRequests.count, async () => {
       await promise;
       return { counts: {} };
     });
-    await expect(sendRequest(t.bus, CountOpens, countOpens(), { timeoutMs: 50 })).rejects.toMatchObject({
+    await expect(sendRequest(t.bus, openRequests.count, countOpens(), { timeoutMs: 50 })).rejects.toMatchObject({
       code: "service-unavailable",
     });
     resolve();
   });
 
   test("throws the handler's HeraldError unchanged", async () => {
-    answers(t.bus, CountOpens, async () => {
+    answers(t.bus, openRequests.count, async () => {
       throw new HeraldError("notification-not-found", ["first", "second"], { retryAfterSeconds: 7 });
     });
-    await expect(sendRequest(t.bus, CountOpens, countOpens())).rejects.toMatchObject({
+    await expect(sendRequest(t.bus, openRequests.count, countOpens())).rejects.toMatchObject({
       name: "HeraldError",
       code: "notification-not-found",
       messages: ["first", "second"],
@@ -83,18 +90,18 @@ describe("sendRequest", () => {
   });
 
   test("throws internal for any other error, which only the handler's side logs", async () => {
-    answers(t.bus, CountOpens, async () => {
+    answers(t.bus, openRequests.count, async () => {
       throw new Error("password=hunter2");
     });
-    const thrown = await sendRequest(t.bus, CountOpens, countOpens()).catch((error: unknown) => error);
+    const thrown = await sendRequest(t.bus, openRequests.count, countOpens()).catch((error: unknown) => error);
     expect(thrown).toMatchObject({ code: "internal" });
     expect(JSON.stringify([thrown, String(thrown)])).not.toContain("hunter2");
     expect(t.logged.find(({ level }) => level === "error")).toMatchObject({ request: "analytics.opens.count" });
   });
 
   test("throws internal for an answer that does not match the contract, and does not send it", async () => {
-    answers(t.bus, CountOpens, async () => ({ counts: { n: -1 } }));
-    await expect(sendRequest(t.bus, CountOpens, countOpens())).rejects.toMatchObject({ code: "internal" });
+    answers(t.bus, openRequests.count, async () => ({ counts: { n: -1 } }));
+    await expect(sendRequest(t.bus, openRequests.count, countOpens())).rejects.toMatchObject({ code: "internal" });
   });
 
   test("sends a long answer as it is only if its contract's own check finds it plain: the schema decides on any other", async () => {
@@ -107,9 +114,9 @@ describe("sendRequest", () => {
       sends: [{ batches: [{ platform: "ios" as const, devices: [{ ...device, tokenAt: 1.5 }] }], unmatched: [] }],
     };
     const given = [plain, more, wrong];
-    answers(t.bus, ResolveSends, async () => given.shift() ?? plain);
+    answers(t.bus, audienceRequests.resolve, async () => given.shift() ?? plain);
     const resolve = () =>
-      sendRequest(t.bus, ResolveSends, {
+      sendRequest(t.bus, audienceRequests.resolve, {
         projectId: newProject(),
         sends: [{ targets: [`device:${device.id}`] }],
         limit: 1,
@@ -140,7 +147,9 @@ describe("sendRequest", () => {
   });
 
   test("refuses a request that does not match the contract", async () => {
-    await expect(sendRequest(t.bus, CountOpens, { ...countOpens(), notificationIds: [] })).rejects.toMatchObject({
+    await expect(
+      sendRequest(t.bus, openRequests.count, { ...countOpens(), notificationIds: [] }),
+    ).rejects.toMatchObject({
       name: "ZodError",
     });
   });
@@ -148,7 +157,7 @@ describe("sendRequest", () => {
 
 describe("handleRequest", () => {
   const raw = async (body: string | Uint8Array) =>
-    (await t.raw.nc.request(CountOpens.subject, body, { timeout: 2_000 })).json();
+    (await t.raw.nc.request(openRequests.count.subject, body, { timeout: 2_000 })).json();
 
   test.each([
     ["not JSON", "}"],
@@ -156,7 +165,7 @@ describe("handleRequest", () => {
     ["other JSON", "[1]"],
     ["a letter that is not UTF-8", Buffer.from(JSON.stringify({ ...countOpens(), extra: "\xe4" }), "latin1")],
   ])("%s is answered with schema", async (_, body) => {
-    answers(t.bus, CountOpens, async () => ({ counts: {} }));
+    answers(t.bus, openRequests.count, async () => ({ counts: {} }));
     // The request comes from another connection and may reach the broker before the subscription.
     expect(await eventually(() => raw(body))).toMatchObject({ error: { code: "schema" } });
   });
@@ -165,14 +174,14 @@ describe("handleRequest", () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     let inside = 0;
     let max = 0;
-    answers(t.bus, CountOpens, async () => {
+    answers(t.bus, openRequests.count, async () => {
       max = Math.max(max, ++inside);
       await released;
       inside--;
       return { counts: {} };
     });
     const asked = Array.from({ length: 300 }, () =>
-      sendRequest(t.bus, CountOpens, countOpens(), { timeoutMs: 10_000 }),
+      sendRequest(t.bus, openRequests.count, countOpens(), { timeoutMs: 10_000 }),
     );
     await eventually(() => expect(max).toBe(128));
     release();
@@ -191,13 +200,13 @@ describe("handleRequest", () => {
       await released;
       return null;
     });
-    answers(t.bus, CountOpens, async () => ({ counts: {} }));
+    answers(t.bus, openRequests.count, async () => ({ counts: {} }));
     const asked = Array.from({ length: 40 }, () =>
       sendRequest(t.bus, Heavy, { projectId: busy }, { timeoutMs: 20_000 }),
     );
     await eventually(() => expect(inside).toBe(2));
     expect(await sendRequest(t.bus, Heavy, { projectId: newProject() })).toBeNull();
-    expect(await sendRequest(t.bus, CountOpens, { ...countOpens(), projectId: busy })).toEqual({ counts: {} });
+    expect(await sendRequest(t.bus, openRequests.count, { ...countOpens(), projectId: busy })).toEqual({ counts: {} });
     expect(inside).toBe(2);
     release();
     await Promise.all(asked);
@@ -230,16 +239,18 @@ describe("handleRequest", () => {
   test("finishes accepted requests on stop and accepts no more", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     let taken = 0;
-    const one = answers(t.bus, CountOpens, async () => {
+    const one = answers(t.bus, openRequests.count, async () => {
       taken++;
       await released;
       return { counts: { n: 1 } };
     });
-    const asked = sendRequest(t.bus, CountOpens, countOpens());
+    const asked = sendRequest(t.bus, openRequests.count, countOpens());
     await eventually(() => expect(taken).toBe(1));
     const stopped = one.stop();
     await eventually(() =>
-      expect(sendRequest(t.bus, CountOpens, countOpens())).rejects.toMatchObject({ code: "service-unavailable" }),
+      expect(sendRequest(t.bus, openRequests.count, countOpens())).rejects.toMatchObject({
+        code: "service-unavailable",
+      }),
     );
     release();
     expect(await asked).toEqual({ counts: { n: 1 } });

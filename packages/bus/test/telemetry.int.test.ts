@@ -13,7 +13,7 @@ import {
   schedule,
   sendRequest,
 } from "@herald/bus";
-import { CountOpens, DueV1, durables, ExpandV1, NotificationCancelledV1, SendV1, streams } from "@herald/contracts";
+import { DueV1, durables, ExpandV1, NotificationCancelledV1, openRequests, SendV1, streams } from "@herald/contracts";
 import { currentRequestId, HeraldError, inSpan, withRequestId } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
@@ -64,7 +64,7 @@ const spanNamed = (name: string) => {
 
 test("one trace and one request id span the HTTP request, two messages and a bus request", async () => {
   const ids: (string | undefined)[] = [];
-  const answering = handleRequest(t.bus, CountOpens, async () => {
+  const answering = handleRequest(t.bus, openRequests.count, async () => {
     ids.push(currentRequestId());
     return { counts: {} };
   });
@@ -82,7 +82,10 @@ test("one trace and one request id span the HTTP request, two messages and a bus
       message: ExpandV1,
       async handle({ data }) {
         ids.push(currentRequestId());
-        await sendRequest(t.bus, CountOpens, { projectId: data.projectId, notificationIds: [data.notificationId] });
+        await sendRequest(t.bus, openRequests.count, {
+          projectId: data.projectId,
+          notificationIds: [data.notificationId],
+        });
       },
     }),
   );

@@ -131,7 +131,6 @@ export const eventSubject = (projectId: string, type?: string): string =>
   `${eventPrefix}${projectId}.${type === undefined ? ">" : type.slice("io.herald.".length, -".v1".length)}`;
 
 type Shape = z.core.$ZodLooseShape;
-type RequestName = `${"registry" | "dispatch" | "analytics"}.${string}.${string}`;
 
 /** A request on core NATS. One service answers it in time, or the caller gets an error that says the service is unavailable. */
 export type RequestContract<Request extends z.ZodType = z.ZodType, Answer extends z.ZodType = z.ZodType> = {
@@ -149,22 +148,41 @@ export type RequestContract<Request extends z.ZodType = z.ZodType, Answer extend
   readonly isPlain?: ((answer: unknown) => boolean) | undefined;
 };
 
-/** Declares a request by its fields: `defineRequest("registry.devices.get", { projectId, deviceId }, Device)`. */
-export const defineRequest = <Fields extends Shape, Answer extends z.ZodType>(
-  name: RequestName,
+const named = <Contract extends object>(name: string, contract: Contract) => ({
+  ...contract,
+  name,
+  subject: `push.req.v1.${name}`,
+  service: name.slice(0, name.indexOf(".")),
+});
+
+/** A request of {@link defineRequests}, by its fields. */
+export const request = <Fields extends Shape, Answer extends z.ZodType>(
   fields: Fields,
   answer: Answer,
   isHeavy?: (request: z.output<z.ZodObject<Fields>>) => boolean,
   isPlain?: (answer: unknown) => boolean,
-): RequestContract<z.ZodObject<Fields>, Answer> => ({
-  name,
-  subject: `push.req.v1.${name}`,
-  service: name.slice(0, name.indexOf(".")),
-  request: z.object(fields),
-  answer,
-  isHeavy,
-  isPlain,
-});
+): RequestContract<z.ZodObject<Fields>, Answer> => named("", { request: z.object(fields), answer, isHeavy, isPlain });
+
+/**
+ * Declares what a service answers about a resource: `defineRequests("registry.devices", { get: request({ projectId, deviceId }, Device) })`.
+ * The key of a request is its verb, `ofDevice` for `of-device`.
+ */
+export const defineRequests = <Requests extends Readonly<Record<string, { readonly answer: z.ZodType }>>>(
+  resource: `${"registry" | "dispatch" | "analytics"}.${string}`,
+  requests: Requests,
+): Requests =>
+  Object.fromEntries(
+    Object.entries(requests).map(([key, contract]) => {
+      const verb = key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+      return [key, named(`${resource}.${verb}`, contract)];
+    }),
+  ) as unknown as Requests;
+
+/** Declares one request by its whole name. */
+export const defineRequest = <Fields extends Shape, Answer extends z.ZodType>(
+  name: string,
+  ...of: Parameters<typeof request<Fields, Answer>>
+): RequestContract<z.ZodObject<Fields>, Answer> => named(name, request(...of));
 
 /** The requested page of a list with this query: by number or key, in an order of time, or by key alone. */
 type PageOfQuery<Query extends z.ZodObject> = Query["shape"] extends { sort: unknown }
@@ -182,11 +200,10 @@ export type ListContract<Fields extends Shape, Row extends z.ZodType, Query exte
 > & { readonly query: Query };
 
 /**
- * {@link defineRequest} for a page of a list's rows. The filters of its query are fields of the request. Numbered pages deep in the list
- * are heavy, and what `isHeavy` says.
+ * {@link request} for a page of a list's rows. The filters of its query are fields of the request. Numbered pages deep in the list are heavy,
+ * and what `isHeavy` says.
  */
-export const defineList = <Fields extends Shape, Row extends z.ZodType, Query extends z.ZodObject = typeof PageQuery>(
-  name: RequestName,
+export const list = <Fields extends Shape, Row extends z.ZodType, Query extends z.ZodObject = typeof PageQuery>(
   fields: Fields,
   row: Row,
   query: Query = PageQuery as unknown as Query,
@@ -197,7 +214,7 @@ export const defineList = <Fields extends Shape, Row extends z.ZodType, Query ex
   const [page, answer] =
     "page" in shape ? ["sort" in shape ? ListRequest : PageRequest, pageOf(row)] : [KeysetRequest, keysetPageOf(row)];
   const isSlow = (request: unknown) => isHeavy(request as never) || isDeepPage(request as never);
-  return { ...defineRequest(name, { ...fields, ...filters, page }, answer, isSlow), query } as never;
+  return { ...request({ ...fields, ...filters, page }, answer, isSlow), query } as never;
 };
 
 /** Why a request failed. */

@@ -143,45 +143,22 @@ export {
 } from "./records.ts";
 export { OpenGroupV1, ReceiptGroupV1, ReceiptKind } from "./report-groups.ts";
 export {
-  ChangeWebhookRequest, CountOpens, CreateWebhookRequest, DeleteWebhook, GetStats, GetWebhook, GetWebhookMessage, ListWebhookMessages,
-  ListWebhooks, OpensOfDevices, OpensOfNotifications, PingWebhook, RecoverWebhookRequest, ResendWebhookMessage, RotateWebhookSecret,
+  openRequests, receiptRequests, statsRequests, webhookMessageRequests, webhookRequests,
 } from "./requests/analytics.ts";
-export { CountAudience, CountedRules, CountVapidKeys, ExplainDevice, ListZones, ResolveSends } from "./requests/audience.ts";
+export { audienceRequests, CountedRules } from "./requests/audience.ts";
+export { deviceRequests } from "./requests/devices.ts";
 export {
-  AuthenticateDevice, ChangeDeviceRequest, ChangeMetadataByToken, DeleteDevice, DeleteFurtherToken, GetDevice, IdentifyDevice,
-  ListDevices, NoteStateOfToken, PutDevicesRequest, PutFurtherTokenRequest, RegisterDeviceRequest,
-} from "./requests/devices.ts";
-export {
-  CancelNotification, ChangeNotificationRequest, CheckReplay, CountBacklog, DeleteProvider, EraseDevices, GetDeliveryTrace,
-  GetNotification, GetProvider, ListDeliveries, ListDeviceNotifications, ListNotifications, ListVapidKeys, PromoteVapidKey, PutProvider,
-  RetireVapidKey, StageVapidKey, TestProvider,
+  backlogRequests, deliveryRequests, erasureRequests, notificationRequests, providerRequests, replayRequests, vapidKeyRequests,
 } from "./requests/dispatch.ts";
-export {
-  CreateImportRequest, ExportDeliveries, ExportDevices, ExportNotifications, ExportOpens, ExportReceipts, GetImport, ListImportErrors,
-  ListImports,
-} from "./requests/imports.ts";
-export { DeleteKind, GetKind, ListKinds, PutKindRequest } from "./requests/kinds.ts";
-export {
-  ChangeOperatorRequest, CreateOperatorRequest, DeleteOperator, GetOperator, ListAudit, type ListAuditRequest, ListOperators,
-  RotateOperatorToken, SignInOperator, SignOutOperator, VerifyAudit,
-} from "./requests/operators.ts";
-export { AuthenticateUser, GetPreferences, PutPreferences } from "./requests/preferences.ts";
-export {
-  ChangeLimitsRequest, ChangeProjectRequest, CreateProjectRequest, CreateTokenRequest, DeleteProject, GetDeviceQuota, GetProject,
-  ListProjects, ListTokens, RevokeToken, SetProjectKeyRequest,
-} from "./requests/projects.ts";
-export {
-  AppendRecipients, CountUploads, GetRecipients, ListRecipientErrors, ReadRecipients, RecordRecipients,
-} from "./requests/recipients.ts";
-export {
-  DeleteTemplate, GetTemplate, ListTemplates, ListTemplateVersions, PublishTemplate, PutTemplateRequest,
-} from "./requests/templates.ts";
-export {
-  ChangeTopicRequest, CreateTopicRequest, DeleteTopic, GetTopic, ListTopics, SubscribeDevices, UnsubscribeDevices,
-} from "./requests/topics.ts";
-export {
-  CheckRecipients, CreateIdentityKeyRequest, DeleteIdentityKey, EraseUser, GetUser, ListIdentityKeys, ListUsers, UsersOfDeliveries,
-} from "./requests/users.ts";
+export { importRequests } from "./requests/imports.ts";
+export { kindRequests } from "./requests/kinds.ts";
+export { auditRequests, type ListAuditRequest, operatorRequests } from "./requests/operators.ts";
+export { preferenceRequests } from "./requests/preferences.ts";
+export { projectRequests, tokenRequests } from "./requests/projects.ts";
+export { type AppendRecipients, recipientRequests } from "./requests/recipients.ts";
+export { templateRequests } from "./requests/templates.ts";
+export { topicRequests } from "./requests/topics.ts";
+export { identityKeyRequests, userRequests } from "./requests/users.ts";
 export {
   identityHash, isOperatorToken, isProjectToken, isSessionSecret, isSignInCode, newDeviceCredential, newIdentitySecret, newOperatorToken,
   newProjectToken, newSessionSecret, newSignInCode, parseDeviceCredential, pushTokenHash, SecretHash, settingsFingerprint,

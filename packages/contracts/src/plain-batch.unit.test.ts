@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { DeliverBatchV1 } from "./deliver-batch.ts";
 import { DeliveryAcceptedV1 } from "./events.ts";
 import { newDeviceId, newNotificationId, newProjectId } from "./ids.ts";
-import { ResolveSends } from "./requests/audience.ts";
+import { audienceRequests } from "./requests/audience.ts";
 
 const now = new Date("2030-01-01T00:00:00Z");
 const device = { id: newDeviceId(now), token: "ab12", tokenAt: 1_700_000_000_000 };
@@ -104,14 +104,14 @@ describe("a plain batch", () => {
 describe("plain audiences of sends", () => {
   const ios = { platform: "ios", devices: [device] };
   const audience = { batches: [ios, { platform: "ios", provider: "fcm", devices: [] }], unmatched: ["user:u"] };
-  const accepts = (...sends: unknown[]) => ResolveSends.isPlain?.({ sends });
+  const accepts = (...sends: unknown[]) => audienceRequests.resolve.isPlain?.({ sends });
 
   test.each([
     ["batches and unmatched targets", [audience]],
     ["null", [null, audience]],
   ])("have %s", (_, sends) => {
     expect(accepts(...sends)).toBe(true);
-    expect(ResolveSends.answer.parse({ sends })).toEqual({ sends });
+    expect(audienceRequests.resolve.answer.parse({ sends })).toEqual({ sends });
   });
 
   test.each<[string, unknown]>([
@@ -148,7 +148,7 @@ describe("plain audiences of sends", () => {
     fc.assert(
       fc.property(fc.array(anyOne, { maxLength: 2 }), (sends) => {
         if (!accepts(...sends)) return;
-        expect(ResolveSends.answer.parse({ sends })).toEqual({ sends });
+        expect(audienceRequests.resolve.answer.parse({ sends })).toEqual({ sends });
         if (JSON.stringify(sends).includes(device.id)) withDevices++;
       }),
       { numRuns: 2_000 },

@@ -5,7 +5,7 @@ import {
   type DataOf,
   DeliveryAcceptedV1,
   type DeliveryFailedV1,
-  GetStats,
+  deliveryRequests,
   newDeviceId,
   newNotificationId,
   newProjectId,
@@ -13,7 +13,7 @@ import {
   type Platform,
   type ProjectId,
   type StatsRequest,
-  UsersOfDeliveries,
+  statsRequests,
 } from "@herald/contracts";
 import { createLogger, readConfig } from "@herald/kit";
 import {
@@ -116,7 +116,7 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
   const users = new Map<string, string>();
   const tags = new Map<string, string[]>();
   const buttons = new Map<string, string[]>();
-  const answering = handleRequest(bus, UsersOfDeliveries, async ({ deliveries }) => ({
+  const answering = handleRequest(bus, deliveryRequests.users, async ({ deliveries }) => ({
     users: deliveries.map(({ deviceId }) => users.get(deviceId) ?? null),
     tags: Object.fromEntries(tags),
     buttons: Object.fromEntries(buttons),
@@ -126,7 +126,7 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
   const newApp = () => createApp(readConfig(AnalyticsConfig, environment));
 
   const stats = (projectId: ProjectId, request: Partial<StatsRequest> = {}) =>
-    sendRequest(bus, GetStats, {
+    sendRequest(bus, statsRequests.get, {
       projectId,
       request: {
         from: "2030-03-30T12:00:00.000Z",

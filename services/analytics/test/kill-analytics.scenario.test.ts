@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { publish, sendRequest } from "@herald/bus";
-import { CountOpens, DeliveryAcceptedV1, NotificationOpenedV1, OpenGroupV1, type Platform } from "@herald/contracts";
+import { DeliveryAcceptedV1, NotificationOpenedV1, OpenGroupV1, openRequests, type Platform } from "@herald/contracts";
 import { eventually, readPublished } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openedEvent } from "../src/domain/report.ts";
@@ -106,7 +106,10 @@ test(
             const range = { to: "2030-04-01T00:00:00.000Z", notificationId };
             const all = await t.stats(projectId, range);
             const each = await Promise.all(platforms.map((platform) => t.stats(projectId, { ...range, platform })));
-            const { counts } = await sendRequest(t.bus, CountOpens, { projectId, notificationIds: [notificationId] });
+            const { counts } = await sendRequest(t.bus, openRequests.count, {
+              projectId,
+              notificationIds: [notificationId],
+            });
             return {
               sent: all.totals.sent,
               opened: all.totals.opened,

@@ -15,19 +15,18 @@ import {
 } from "@herald/bus";
 import { busUsers } from "@herald/bus/permissions";
 import {
-  CountOpens,
   type DataOf,
-  GetStats,
+  deliveryRequests,
   NotificationOpenedV1,
   newDeviceId,
   newNotificationId,
   newProjectId,
   OpenGroupV1,
-  OpensOfDevices,
+  openRequests,
   ProjectDeletedV1,
   type ProjectId,
   type StatsRequest,
-  UsersOfDeliveries,
+  statsRequests,
 } from "@herald/contracts";
 import { createLogger, readConfig } from "@herald/kit";
 import {
@@ -105,7 +104,7 @@ afterAll(async () => {
 const tags = new Map<string, string[]>();
 /** Replies as dispatch does, without users. */
 const answerAsDispatch = () =>
-  handleRequest(bus, UsersOfDeliveries, async ({ deliveries }) => ({
+  handleRequest(bus, deliveryRequests.users, async ({ deliveries }) => ({
     users: deliveries.map(() => null),
     tags: Object.fromEntries(tags),
   }));
@@ -121,14 +120,17 @@ const sample = (devices = 1) => {
 let messages = 0;
 const report = (data: DataOf<typeof OpenGroupV1>) => publish(bus, OpenGroupV1, data, { id: `m${messages++}` });
 const count = async (projectId: string, notificationId: string) => {
-  const { counts } = await sendRequest(bus, CountOpens, { projectId, notificationIds: [notificationId] } as never);
+  const { counts } = await sendRequest(bus, openRequests.count, {
+    projectId,
+    notificationIds: [notificationId],
+  } as never);
   return counts[notificationId];
 };
 /** The project's opens in the statistics. */
 const opened = async (projectId: ProjectId, of: Partial<StatsRequest> = {}) => {
   const day = { from: "2030-01-01T00:00:00.000Z", to: "2030-01-02T00:00:00.000Z" };
   const request = { ...day, interval: "day" as const, timeZone: "UTC", ...of };
-  return (await sendRequest(bus, GetStats, { projectId, request })).totals.opened;
+  return (await sendRequest(bus, statsRequests.get, { projectId, request })).totals.opened;
 };
 type Group = DataOf<typeof OpenGroupV1>;
 const eventOf = (projectId: ProjectId, open: Group["opens"][number]) =>
@@ -165,7 +167,7 @@ describe("an open", () => {
       },
     });
     const asked = { projectId, notificationId, deviceIds: [open.deviceId, newDeviceId(now())] };
-    expect(await sendRequest(bus, OpensOfDevices, asked)).toMatchObject({
+    expect(await sendRequest(bus, openRequests.ofDevices, asked)).toMatchObject({
       openedAt: { [open.deviceId]: open.openedAt },
       receivedAt: {},
     });
@@ -193,7 +195,7 @@ describe("an open", () => {
     await eventually(() => expect(publishedOf(after.notificationId)).toHaveLength(1));
     await eventually(() => expect(publishedOf(notificationId)).toHaveLength(2));
     expect(await count(projectId, notificationId)).toBe(2);
-    const { openedAt } = await sendRequest(bus, OpensOfDevices, {
+    const { openedAt } = await sendRequest(bus, openRequests.ofDevices, {
       projectId,
       notificationId,
       deviceIds: opens.map(({ deviceId }) => deviceId),

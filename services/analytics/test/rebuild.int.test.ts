@@ -1,10 +1,10 @@
 import { publish, sendRequest } from "@herald/bus";
 import {
-  CountOpens,
   DeliveryAcceptedV1,
   DeliveryFailedV1,
   NotificationAcceptedV1,
   OpenGroupV1,
+  openRequests,
 } from "@herald/contracts";
 import { applyRetention } from "@herald/mongo";
 import { eventually } from "@herald/testing";
@@ -36,7 +36,7 @@ const everything = async ({ projectId, notificationId }: Subject, range: { from?
   const series = await Promise.all(
     asked.map((platform) => t.stats(projectId, { ...range, notificationId, ...(platform ? { platform } : {}) })),
   );
-  const opens = await sendRequest(t.bus, CountOpens, { projectId, notificationIds: [notificationId] });
+  const opens = await sendRequest(t.bus, openRequests.count, { projectId, notificationIds: [notificationId] });
   return { series, ofProject: await t.stats(projectId, range), opens };
 };
 

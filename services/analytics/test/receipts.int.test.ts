@@ -1,13 +1,12 @@
 import { publish, sendRequest } from "@herald/bus";
 import {
-  CountOpens,
   type DataOf,
   DeliveryAcceptedV1,
   NotificationDismissedV1,
   NotificationOpenedV1,
   NotificationReceivedV1,
   OpenGroupV1,
-  OpensOfDevices,
+  openRequests,
   ReceiptGroupV1,
 } from "@herald/contracts";
 import { eventually, readPublished } from "@herald/testing";
@@ -41,7 +40,9 @@ const group = (one = sample(), devices = 3): Group & { readonly one: ReturnType<
 const report = ({ projectId, receipts }: Group) => publish(t.bus, ReceiptGroupV1, { projectId, receipts }, id());
 
 const counts = async ({ projectId, notificationId }: ReturnType<typeof sample>) =>
-  (await sendRequest(t.bus, CountOpens, { projectId, notificationIds: [notificationId] })).reports?.[notificationId];
+  (await sendRequest(t.bus, openRequests.count, { projectId, notificationIds: [notificationId] })).reports?.[
+    notificationId
+  ];
 
 const published = async (notificationId: string, { filter }: { readonly filter: string }) => {
   const found = await readPublished(t.broker, filter);
@@ -83,7 +84,7 @@ test("receipts and dismissals are stored, counted and published once each, howev
     expect((await t.stats(one.projectId, { by: "kind" })).groups).toMatchObject([{ value: "order", received: 4 }]),
   );
   const asked = { projectId: one.projectId, notificationId: one.notificationId, deviceIds: [first.deviceId] };
-  expect(await sendRequest(t.bus, OpensOfDevices, asked)).toMatchObject({
+  expect(await sendRequest(t.bus, openRequests.ofDevices, asked)).toMatchObject({
     receivedAt: { [first.deviceId]: at },
     dismissedAt: { [first.deviceId]: at },
     openedAt: {},
@@ -132,7 +133,11 @@ test("the button of an open counts only if its notification has it", async () =>
   const deviceIds = opens.map(({ deviceId }) => deviceId);
   const { projectId, notificationId } = one;
   await eventually(async () => {
-    const { buttons, openedAt } = await sendRequest(t.bus, OpensOfDevices, { projectId, notificationId, deviceIds });
+    const { buttons, openedAt } = await sendRequest(t.bus, openRequests.ofDevices, {
+      projectId,
+      notificationId,
+      deviceIds,
+    });
     expect(Object.values(buttons ?? {})).toEqual(["track", "track"]);
     expect(Object.keys(openedAt)).toHaveLength(3);
   });

@@ -1,6 +1,5 @@
 import { publish, publishEvents, sendRequest } from "@herald/bus";
 import {
-  CountOpens,
   DeliveryAcceptedV1,
   DeliveryFailedV1,
   NotificationAcceptedV1,
@@ -9,6 +8,7 @@ import {
   newProjectId,
   OpenGroupV1,
   type OutboxEvent,
+  openRequests,
   ProjectDeletedV1,
   userKey,
 } from "@herald/contracts";
@@ -274,13 +274,13 @@ test("opens of one notification beyond the thousand that are counted one by one 
     timeoutMs: 30_000,
   });
   await t.aggregated();
-  expect((await sendRequest(t.bus, CountOpens, of)).counts).toEqual({ [one.notificationId]: 1_200 });
+  expect((await sendRequest(t.bus, openRequests.count, of)).counts).toEqual({ [one.notificationId]: 1_200 });
 });
 
 test("the opens of one notification are counted exactly, those of a page by the rollups", async () => {
   const [one, other] = [sample(), sample()];
   const opened = (notificationIds: NotificationId[]) =>
-    sendRequest(t.bus, CountOpens, { projectId: one.projectId, notificationIds });
+    sendRequest(t.bus, openRequests.count, { projectId: one.projectId, notificationIds });
   const ids = [one.notificationId, other.notificationId] as NotificationId[];
   await publish(t.bus, OpenGroupV1, opensAt(one, [acceptedAt.toISOString()]), id());
   await eventually(async () => expect((await opened(ids.slice(0, 1))).counts).toEqual({ [one.notificationId]: 1 }));

@@ -1,12 +1,8 @@
 import { type Bus, closeBus, connectBus, ensureStreams, publishEvent, publishEvents, sendRequest } from "@herald/bus";
 import { busUsers } from "@herald/bus/permissions";
 import {
-  CreateWebhookRequest,
   type EventData,
   type EventName,
-  GetWebhook,
-  GetWebhookMessage,
-  ListWebhookMessages,
   newNotificationId,
   newProjectId,
   newTopicId,
@@ -19,6 +15,8 @@ import {
   type WebhookMessageDetail,
   type WebhookMessageId,
   type WebhookMessageStatus,
+  webhookMessageRequests,
+  webhookRequests,
 } from "@herald/contracts";
 import { readConfig } from "@herald/kit";
 import { freshDatabase, startBroker, eventually as usually } from "@herald/testing";
@@ -66,7 +64,7 @@ export const startWebhookTest = async (
     const unknown = { projectId: newProjectId(now()), webhookId: newWebhookId(now()) };
     // The error for an unknown webhook shows that requests are handled.
     await eventually(() =>
-      sendRequest(bus, GetWebhook, unknown).catch((error) => {
+      sendRequest(bus, webhookRequests.get, unknown).catch((error) => {
         if (error.code !== "webhook-not-found") throw error;
       }),
     );
@@ -80,18 +78,18 @@ export const startWebhookTest = async (
   ): Promise<Hook> => {
     const id = newWebhookId(now());
     const settings = { url, ...(events === undefined ? {} : { events }) };
-    const { secret } = await sendRequest(bus, CreateWebhookRequest, { projectId, webhookId: id, settings });
+    const { secret } = await sendRequest(bus, webhookRequests.create, { projectId, webhookId: id, settings });
     return { projectId, id, secret };
   };
   const read = ({ projectId, id }: Hook): Promise<Webhook> =>
-    sendRequest(bus, GetWebhook, { projectId, webhookId: id });
+    sendRequest(bus, webhookRequests.get, { projectId, webhookId: id });
   const messages = async ({ projectId, id }: Hook, status?: WebhookMessageStatus): Promise<WebhookMessage[]> => {
     const page = { by: "page", page: 1, perPage: 100 } as const;
     const wanted = { projectId, webhookId: id, ...(status === undefined ? {} : { status }), page };
-    return (await sendRequest(bus, ListWebhookMessages, wanted)).data;
+    return (await sendRequest(bus, webhookMessageRequests.list, wanted)).data;
   };
   const message = ({ projectId, id }: Hook, messageId: WebhookMessageId): Promise<WebhookMessageDetail> =>
-    sendRequest(bus, GetWebhookMessage, { projectId, webhookId: id, messageId });
+    sendRequest(bus, webhookMessageRequests.get, { projectId, webhookId: id, messageId });
   const cancellation = (projectId: ProjectId) => ({
     project_id: projectId,
     notification_id: newNotificationId(now()),

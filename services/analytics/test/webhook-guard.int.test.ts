@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { LookupAddress } from "node:dns";
 import type { Socket } from "node:net";
 import { sendRequest } from "@herald/bus";
-import { ChangeWebhookRequest, CreateWebhookRequest, newProjectId, newWebhookId } from "@herald/contracts";
+import { newProjectId, newWebhookId, webhookRequests } from "@herald/contracts";
 import { notPublicText } from "@herald/kit";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { startReceiver } from "./receiver.ts";
@@ -48,7 +48,7 @@ afterAll(async () => {
 });
 
 const create = (url: string) =>
-  sendRequest(system.bus, CreateWebhookRequest, {
+  sendRequest(system.bus, webhookRequests.create, {
     projectId: newProjectId(system.now()),
     webhookId: newWebhookId(system.now()),
     settings: { url },
@@ -80,7 +80,7 @@ describe("a webhook's url", () => {
   test("is checked again when it is changed", async () => {
     const hook = await system.hook("https://hooks.example.com/");
     const change = { projectId: hook.projectId, webhookId: hook.id, change: { url: "https://inside.example/" } };
-    await expect(sendRequest(system.bus, ChangeWebhookRequest, change)).rejects.toMatchObject({
+    await expect(sendRequest(system.bus, webhookRequests.change, change)).rejects.toMatchObject({
       code: "validation-failed",
     });
     expect((await system.read(hook)).url).toBe("https://hooks.example.com/");

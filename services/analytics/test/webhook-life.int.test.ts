@@ -1,14 +1,5 @@
 import { publishEvents, sendRequest } from "@herald/bus";
-import {
-  ChangeWebhookRequest,
-  DeleteWebhook,
-  ListWebhooks,
-  newWebhookMessageId,
-  PingWebhook,
-  RecoverWebhookRequest,
-  ResendWebhookMessage,
-  RotateWebhookSecret,
-} from "@herald/contracts";
+import { newWebhookMessageId, webhookMessageRequests, webhookRequests } from "@herald/contracts";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { createReceivers, type Posted } from "./receiver.ts";
 import { idsOf, signedBy } from "./verify-message.ts";
@@ -43,7 +34,7 @@ test("during a rotation both secrets sign; after a day the new one alone", async
     });
   };
   const named = { projectId: hook.projectId, webhookId: hook.id };
-  const rotate = (rotationId: string) => sendRequest(system.bus, RotateWebhookSecret, { ...named, rotationId });
+  const rotate = (rotationId: string) => sendRequest(system.bus, webhookRequests.rotate, { ...named, rotationId });
   const unseen = await rotate("first");
   // The reply was lost: the repeat must not invalidate the secret that the receiver has.
   const first = await rotate("first");
@@ -93,12 +84,12 @@ test("five days without a success disable it, with an event, and failed messages
   await eventually(async () => expect(await system.messages(hook, "failed")).toHaveLength(2));
   const seen = receiver.posts.length;
   const recover = () =>
-    sendRequest(system.bus, RecoverWebhookRequest, { projectId: hook.projectId, webhookId: hook.id, since });
+    sendRequest(system.bus, webhookRequests.recover, { projectId: hook.projectId, webhookId: hook.id, since });
   await expect(recover()).rejects.toMatchObject({ code: "webhook-disabled" });
 
   receiver.answers(200);
   const change = { projectId: hook.projectId, webhookId: hook.id, change: { enabled: true } };
-  expect(await sendRequest(system.bus, ChangeWebhookRequest, change)).toMatchObject({ enabled: true });
+  expect(await sendRequest(system.bus, webhookRequests.change, change)).toMatchObject({ enabled: true });
   expect(await system.read(hook)).not.toHaveProperty("failing_since");
   expect(await recover()).toEqual({ messages: 2, more: false });
   await eventually(async () => expect(await system.messages(hook, "delivered")).toHaveLength(2));
@@ -127,7 +118,7 @@ test("delivered and failed messages can be sent again", async () => {
     return all;
   });
   const again = { projectId: hook.projectId, webhookId: hook.id, messageId: message?.id ?? "msg_" };
-  expect(await sendRequest(system.bus, ResendWebhookMessage, again)).toMatchObject({ status: "waiting" });
+  expect(await sendRequest(system.bus, webhookMessageRequests.resend, again)).toMatchObject({ status: "waiting" });
   await eventually(async () =>
     expect(await system.messages(hook)).toEqual([expect.objectContaining({ status: "delivered", attempt_count: 2 })]),
   );
@@ -141,8 +132,8 @@ test("a ping is tried once, and its failure does not count", async () => {
   receiver.answers(500);
   const hook = await system.hook(receiver.url);
   const ping = { projectId: hook.projectId, webhookId: hook.id, messageId: newWebhookMessageId(system.now()) };
-  await sendRequest(system.bus, PingWebhook, ping);
-  await sendRequest(system.bus, PingWebhook, ping);
+  await sendRequest(system.bus, webhookRequests.ping, ping);
+  await sendRequest(system.bus, webhookRequests.ping, ping);
   await eventually(async () => expect(await system.messages(hook, "failed")).toHaveLength(1));
   expect(receiver.posts).toHaveLength(1);
   expect(JSON.parse(receiver.posts[0]?.body ?? "")).toMatchObject({
@@ -179,11 +170,11 @@ test("deleting a webhook deletes its messages", async () => {
   const hook = await system.hook(receiver.url);
   await system.topicCreated(hook.projectId);
   await eventually(() => expect(receiver.posts.length).toBeGreaterThan(0));
-  await sendRequest(system.bus, DeleteWebhook, { projectId: hook.projectId, webhookId: hook.id });
+  await sendRequest(system.bus, webhookRequests.delete, { projectId: hook.projectId, webhookId: hook.id });
   const rows = system.database.client.db(system.database.name).collection("webhookMessages");
   await eventually(async () => expect(await rows.countDocuments({ webhookId: hook.id })).toBe(0));
   const page = { by: "page", page: 1, perPage: 20 } as const;
-  expect((await sendRequest(system.bus, ListWebhooks, { projectId: hook.projectId, page })).data).toEqual([]);
+  expect((await sendRequest(system.bus, webhookRequests.list, { projectId: hook.projectId, page })).data).toEqual([]);
 });
 
 test("deleting a project deletes its webhooks", async () => {

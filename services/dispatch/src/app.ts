@@ -1,7 +1,7 @@
 import { groupedPublishEvents, handleRequest, openBucket } from "@herald/bus";
 import {
-  CountBacklog,
-  EraseDevices,
+  backlogRequests,
+  erasureRequests,
   idTime,
   type Lane,
   type Platform,
@@ -228,13 +228,13 @@ const assemble = (
         handleTestPush(deps),
         ...handleVapidKeyRequests(deps),
         ...handleReplayRequests(deps),
-        handleRequest(bus, EraseDevices, async ({ projectId, key, at, devices }) => {
+        handleRequest(bus, erasureRequests.eraseDevices, async ({ projectId, key, at, devices }) => {
           const ids = devices.map(({ id }) => id);
           const tokens = devices.map(({ token }) => targetKey(projectId, `token:${token}`));
           await erasures.put({ projectId, key, at: new Date(at), devices: ids, tokens }, now());
           return {};
         }),
-        handleRequest(bus, CountBacklog, async ({ projectId, limit }) => ({
+        handleRequest(bus, backlogRequests.count, async ({ projectId, limit }) => ({
           queued: (await sendGroups.count(projectId, limit)) + sendGate.waiting(projectId),
         })),
       ];

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { lastMessage, publish, sendRequest } from "@herald/bus";
 import {
-  CountBacklog,
+  backlogRequests,
   DrainBacklogV1,
   type GroupedSend,
   type NotificationId,
@@ -39,7 +39,7 @@ const areParked = (projectId: ProjectId, ids: readonly NotificationId[]) =>
   });
 
 const waiting = async (projectId: ProjectId) =>
-  (await sendRequest(dispatch().bus, CountBacklog, { projectId, limit: 1_000 })).queued;
+  (await sendRequest(dispatch().bus, backlogRequests.count, { projectId, limit: 1_000 })).queued;
 
 /** Waits until everything is settled: nothing waits in the ledger or on the bus. */
 const empty = (projectId: ProjectId) =>

@@ -1,10 +1,10 @@
 import { handleRequest, lastMessage, type RequestListener, sendRequest } from "@herald/bus";
 import {
-  ChangeNotificationRequest,
+  audienceRequests,
   ExpandV1,
-  ListZones,
   NotificationChangedV1,
   type NotificationId,
+  notificationRequests,
   type ProjectId,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
@@ -19,7 +19,7 @@ let answering: RequestListener;
 let projectId: ProjectId;
 beforeAll(async () => {
   dispatch = await startDispatchTest();
-  answering = handleRequest(dispatch.bus, ListZones, async () => ({ zones: ["none"] }));
+  answering = handleRequest(dispatch.bus, audienceRequests.zones, async () => ({ zones: ["none"] }));
 });
 afterAll(async () => {
   await answering.stop();
@@ -38,7 +38,7 @@ const schedule = (ms: number) => {
   return dispatch.send(projectId, { sendAt }, { send_at: sendAt });
 };
 const change = (notificationId: NotificationId, fields: object, zone?: string) =>
-  sendRequest(dispatch.bus, ChangeNotificationRequest, {
+  sendRequest(dispatch.bus, notificationRequests.change, {
     projectId,
     notificationId,
     change: fields,

@@ -1,7 +1,7 @@
 import { sendRequest } from "@herald/bus";
 import {
   type DeviceId,
-  GetDeliveryTrace,
+  deliveryRequests,
   type NotificationId,
   newDeviceId,
   newNotificationId,
@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 
 const getTrace = (projectId: ProjectId, notificationId: NotificationId, deviceId: DeviceId) =>
-  sendRequest(dispatch.bus, GetDeliveryTrace, { projectId, notificationId, deviceId });
+  sendRequest(dispatch.bus, deliveryRequests.trace, { projectId, notificationId, deviceId });
 
 test("the trace of a device has an attempt from every row that contains it", async () => {
   const { project, send, partition, simulators, final, pass } = dispatch;

@@ -4,9 +4,9 @@ import {
   DeliverBatchV1,
   type DeviceId,
   type DeviceNotification,
+  deliveryRequests,
   deviceBucket,
   ExpandedV1,
-  ListDeviceNotifications,
   type NotificationId,
   newNotificationId,
   type ProjectId,
@@ -35,7 +35,7 @@ afterAll(async () => {
 const sorted = (some: readonly Recipient[]) => some.toSorted((one, other) => (one.id < other.id ? -1 : 1));
 
 const read = (projectId: ProjectId, deviceId: DeviceId, after = "", perPage = 20) =>
-  sendRequest(dispatch.bus, ListDeviceNotifications, { projectId, deviceId, page: { after, perPage } });
+  sendRequest(dispatch.bus, deliveryRequests.ofDevice, { projectId, deviceId, page: { after, perPage } });
 
 /** Reads all pages. */
 const walk = async (projectId: ProjectId, deviceId: DeviceId, perPage = 20) => {

@@ -12,26 +12,25 @@ import {
 } from "@herald/bus";
 import { busUsers } from "@herald/bus/permissions";
 import {
-  CancelNotification,
-  CheckRecipients,
+  audienceRequests,
   DeliverBatchV1,
   type Delivery,
+  deliveryRequests,
   type EventContract,
   ExpandedV1,
   ExpandV1,
-  GetNotification,
   type Lane,
-  ListDeliveries,
   type Notification,
   type NotificationContent,
   type NotificationId,
   newDeviceId,
   newNotificationId,
   newProjectId,
+  notificationRequests,
   type Platform,
   type ProjectId,
   type Provider,
-  PutProvider,
+  providerRequests,
   type Recipient,
   SendOneV1,
   SendV1,
@@ -107,7 +106,7 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
   const moved = new Set<string>();
   // … and which do not want the kind, if it asks.
   const muted = new Set<string>();
-  const answering = handleRequest(bus, CheckRecipients, async ({ devices: asked, kind }) => ({
+  const answering = handleRequest(bus, audienceRequests.check, async ({ devices: asked, kind }) => ({
     moved: asked.map(({ id }) => id).filter((id) => moved.has(id)),
     ...(kind && { muted: asked.map(({ id }) => id).filter((id) => muted.has(id)) }),
   }));
@@ -197,10 +196,10 @@ const actions = ({ broker, bus, simulators, database, clock, now }: Parts) => {
     ...change,
   });
   const putProvider = (projectId: ProjectId, change: Record<string, unknown> = {}, provider: Provider = "apns") =>
-    sendRequest(bus, PutProvider, { projectId, provider, settings: settings(change) });
+    sendRequest(bus, providerRequests.put, { projectId, provider, settings: settings(change) });
 
   const get = (projectId: ProjectId, notificationId: NotificationId): Promise<Notification> =>
-    sendRequest(bus, GetNotification, { projectId, notificationId });
+    sendRequest(bus, notificationRequests.get, { projectId, notificationId });
 
   /** The expansion that dispatch commanded. */
   const expansion = (projectId: ProjectId, notificationId: NotificationId) =>
@@ -302,11 +301,11 @@ const actions = ({ broker, bus, simulators, database, clock, now }: Parts) => {
       }),
 
     cancel: (projectId: ProjectId, notificationId: NotificationId): Promise<Notification> =>
-      sendRequest(bus, CancelNotification, { projectId, notificationId }),
+      sendRequest(bus, notificationRequests.cancel, { projectId, notificationId }),
 
     deliveries: async (projectId: ProjectId, notificationId: NotificationId): Promise<Delivery[]> => {
       const page = { by: "page", page: 1, perPage: 100 } as const;
-      return (await sendRequest(bus, ListDeliveries, { projectId, notificationId, page })).data;
+      return (await sendRequest(bus, deliveryRequests.list, { projectId, notificationId, page })).data;
     },
 
     /** The ledger of a notification, embedded or in `deliveries`. */

@@ -1,5 +1,5 @@
 import { openBucket, publishEvent, sendRequest } from "@herald/bus";
-import { GetProvider, ProvidersRecord, projectProvidersKey } from "@herald/contracts";
+import { ProvidersRecord, projectProvidersKey, providerRequests } from "@herald/contracts";
 import { eventually, operateBroker } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DispatchTest, devices, startDispatchTest } from "./dispatch-fixture.ts";
@@ -41,7 +41,7 @@ test("a deleted project takes its credentials, notifications and ledger with it,
       await expect(get(gone, id)).rejects.toMatchObject({ code: "notification-not-found" });
       expect(await rows(id)).toEqual([]);
     });
-  await expect(sendRequest(bus, GetProvider, { projectId: gone, provider: "apns" })).rejects.toMatchObject({
+  await expect(sendRequest(bus, providerRequests.get, { projectId: gone, provider: "apns" })).rejects.toMatchObject({
     code: "provider-not-found",
   });
   expect(await openBucket(bus, "push_providers", ProvidersRecord).get(projectProvidersKey(gone))).toBeUndefined();
@@ -62,7 +62,7 @@ test("a deleted project takes its credentials, notifications and ledger with it,
 
   expect(await get(kept, other)).toMatchObject({ counts: { accepted: 2 } });
   expect(await rows(other)).toHaveLength(1);
-  expect(await sendRequest(bus, GetProvider, { projectId: kept, provider: "apns" })).toMatchObject({
+  expect(await sendRequest(bus, providerRequests.get, { projectId: kept, provider: "apns" })).toMatchObject({
     status: "active",
   });
 });

@@ -1,11 +1,11 @@
 import { sendRequest } from "@herald/bus";
 import {
   type DeliveryStatus,
-  ExportDeliveries,
+  deliveryRequests,
   type ExportedDelivery,
-  ExportNotifications,
   type NotificationId,
   newNotificationId,
+  notificationRequests,
   type ProjectId,
 } from "@herald/contracts";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -24,7 +24,7 @@ const exportAll = async (projectId: ProjectId, limit: number, wanted: Wanted = {
   const rows: ExportedDelivery[] = [];
   let after: string | undefined;
   for (;;) {
-    const page = await sendRequest(dispatch.bus, ExportDeliveries, {
+    const page = await sendRequest(dispatch.bus, deliveryRequests.export, {
       projectId,
       limit,
       ...wanted,
@@ -77,10 +77,14 @@ test("one notification, a status or a time chooses rows", async () => {
 
 test("notifications come with their counts", async () => {
   const { projectId, ids, devices: all } = await sendTwo();
-  const page = await sendRequest(dispatch.bus, ExportNotifications, { projectId, limit: 1 });
+  const page = await sendRequest(dispatch.bus, notificationRequests.export, { projectId, limit: 1 });
   expect(page.next).toBe(ids[0]);
   expect(page.rows.map((row) => JSON.parse(row))).toMatchObject([{ id: ids[0], counts: { accepted: all.length } }]);
-  const rest = await sendRequest(dispatch.bus, ExportNotifications, { projectId, limit: 10, after: ids[0] ?? "" });
+  const rest = await sendRequest(dispatch.bus, notificationRequests.export, {
+    projectId,
+    limit: 10,
+    after: ids[0] ?? "",
+  });
   expect(rest.next).toBeNull();
   expect(rest.rows.map((row) => JSON.parse(row))).toMatchObject([{ id: ids[1], status: "completed" }]);
 });

@@ -1,5 +1,5 @@
 import { sendRequest } from "@herald/bus";
-import { GetDeliveryTrace, GetProvider } from "@herald/contracts";
+import { deliveryRequests, providerRequests } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type DispatchTest, devices, startDispatchTest } from "./dispatch-fixture.ts";
@@ -22,7 +22,7 @@ test.each([200, 403, 410])(
     const id = await send(projectId);
     const batch = devices(200);
     await partition(projectId, id, [batch]);
-    const view = () => sendRequest(bus, GetProvider, { projectId, provider: "apns" });
+    const view = () => sendRequest(bus, providerRequests.get, { projectId, provider: "apns" });
     const { host } = new URL(simulators.apns.url);
     await eventually(async () =>
       expect(await view()).toMatchObject({
@@ -38,7 +38,7 @@ test.each([200, 403, 410])(
     );
     const deviceId = batch[0]?.id ?? ("" as never);
     await eventually(async () => {
-      const { attempts, nextAttemptAt } = await sendRequest(bus, GetDeliveryTrace, {
+      const { attempts, nextAttemptAt } = await sendRequest(bus, deliveryRequests.trace, {
         ...{ projectId, notificationId: id, deviceId },
       });
       expect(attempts.at(-1)?.provider_reason).toContain(`HTTP ${status} with a web page is no answer of ${host}`);

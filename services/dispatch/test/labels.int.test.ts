@@ -1,12 +1,12 @@
 import { publish, sendRequest } from "@herald/bus";
 import {
+  deliveryRequests,
   type NotificationContent,
   type NotificationId,
   newNotificationIds,
   type ProjectId,
   SendGroupV1,
   sendGroupOf,
-  UsersOfDeliveries,
 } from "@herald/contracts";
 import { eventually, readPublished } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -137,7 +137,7 @@ test("dispatch tells analytics the tags of notifications whose opens it publishe
   const plain = await acceptSmall(projectId, {});
   for (const each of [id, plain]) await dispatch.final(projectId, each);
   const deliveries = [id, plain].map((notificationId) => ({ notificationId, deviceId: one.id }));
-  expect(await sendRequest(dispatch.bus, UsersOfDeliveries, { projectId, deliveries })).toEqual({
+  expect(await sendRequest(dispatch.bus, deliveryRequests.users, { projectId, deliveries })).toEqual({
     users: [null, null],
     tags: { [id]: ["kind/order-shipped", "label/campaign/spring/1", "label/team/growth"] },
     buttons: {},

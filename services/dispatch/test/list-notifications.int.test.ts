@@ -1,11 +1,10 @@
 import { sendRequest } from "@herald/bus";
 import {
-  GetNotification,
-  ListNotifications,
   type ListRequest,
   type Notification,
   NotificationFilter,
   type NotificationId,
+  notificationRequests,
   type ProjectId,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
@@ -21,7 +20,7 @@ const list = async (
   request: Partial<ListRequest> = {},
 ): Promise<Notification[]> => {
   const page = { by: "page", page: 1, perPage: 100, ...request } as ListRequest;
-  const found = await sendRequest(dispatch.bus, ListNotifications, { projectId, ...filter, page });
+  const found = await sendRequest(dispatch.bus, notificationRequests.list, { projectId, ...filter, page });
   if ("pagination" in found) expect(found.pagination.count).toBe(found.data.length);
   return found.data;
 };
@@ -118,7 +117,9 @@ test("a state that Herald sends to a token that came late is in no list, and is 
   const id = await dispatch.send(projectId, {}, { targets: ["all"], push_type: "liveactivity", activity });
   // A cancelled one is stored.
   expect(await eventually(() => dispatch.cancel(projectId, id))).toMatchObject({ id, status: "cancelled" });
-  expect(await sendRequest(dispatch.bus, GetNotification, { projectId, notificationId: id })).toMatchObject({ id });
+  expect(await sendRequest(dispatch.bus, notificationRequests.get, { projectId, notificationId: id })).toMatchObject({
+    id,
+  });
   expect((await list()).map((one) => one.id)).not.toContain(id);
   expect(await list({ push_type: "liveactivity" })).toEqual([]);
 });

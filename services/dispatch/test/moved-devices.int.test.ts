@@ -1,5 +1,5 @@
 import { publish, sendRequest } from "@herald/bus";
-import { type ProjectId, type Recipient, UserErasedV1, UsersOfDeliveries } from "@herald/contracts";
+import { deliveryRequests, type ProjectId, type Recipient, UserErasedV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type DispatchTest, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
@@ -45,7 +45,7 @@ describe("what waited", () => {
     await dispatch.partition(projectId, id, [batch]);
     await dispatch.final(projectId, id);
     const deliveries = batch.map((one) => ({ notificationId: id, deviceId: one.id }));
-    const { users } = await sendRequest(dispatch.bus, UsersOfDeliveries, { projectId, deliveries });
+    const { users } = await sendRequest(dispatch.bus, deliveryRequests.users, { projectId, deliveries });
     expect(users).toEqual(batch.map(({ userId }) => userId ?? null));
   });
 });

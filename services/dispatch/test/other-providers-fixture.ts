@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { sendRequest } from "@herald/bus";
-import { type ProjectId, PutProvider } from "@herald/contracts";
+import { type ProjectId, providerRequests } from "@herald/contracts";
 import type { DispatchTest } from "./dispatch-fixture.ts";
 
 const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
@@ -19,5 +19,9 @@ export const putOther = (
   settings: Record<string, unknown> = provider === "fcm" ? { service_account: serviceAccount } : {},
 ) => {
   const endpoint = simulators[provider].url;
-  return sendRequest(bus, PutProvider, { projectId, provider, settings: { endpoint, ca: simulators.ca, ...settings } });
+  return sendRequest(bus, providerRequests.put, {
+    projectId,
+    provider,
+    settings: { endpoint, ca: simulators.ca, ...settings },
+  });
 };

@@ -1,5 +1,5 @@
 import { sendRequest } from "@herald/bus";
-import { GetDeliveryTrace, GetProvider, type ProjectId, ProviderPausedV1, TestProvider } from "@herald/contracts";
+import { deliveryRequests, type ProjectId, ProviderPausedV1, providerRequests } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
@@ -42,7 +42,7 @@ test("FCM: registration tokens and installation ids get it, dead ones are retire
   expect(new Set(named).size).toBe(2);
   for (const name of named) expect(name).toMatch(/^projects\/herald-tests\/messages\/0:/);
   expect(deliveries.find(({ device_id }) => device_id === dead.id)).not.toHaveProperty("provider_id");
-  const { delivery, attempts } = await sendRequest(dispatch.bus, GetDeliveryTrace, {
+  const { delivery, attempts } = await sendRequest(dispatch.bus, deliveryRequests.trace, {
     projectId,
     notificationId: id,
     deviceId: byFid.id,
@@ -95,7 +95,9 @@ test("a stranger's token fails alone: it does not pause a provider whose credent
   const alone = await send(projectId);
   await partition(projectId, alone, [[of("tokenMismatch-3")]], { platform: "android" });
   expect(await final(projectId, alone)).toMatchObject({ failures: { "topic-mismatch": 1 } });
-  expect(await sendRequest(bus, GetProvider, { projectId, provider: "fcm" })).toMatchObject({ status: "active" });
+  expect(await sendRequest(bus, providerRequests.get, { projectId, provider: "fcm" })).toMatchObject({
+    status: "active",
+  });
   const stored = await dispatch.database.client
     .db(dispatch.database.name)
     .collection("credentials")
@@ -107,7 +109,7 @@ test("a credential that fits no token fails each device by itself, and the provi
   const { project, send, partition, final, simulators, bus } = dispatch;
   const projectId = await project();
   await put(projectId, "fcm", { service_account: serviceAccount });
-  const view = () => sendRequest(bus, GetProvider, { projectId, provider: "fcm" });
+  const view = () => sendRequest(bus, providerRequests.get, { projectId, provider: "fcm" });
   simulators.script([{ provider: "fcm", status: 403, reason: "SENDER_ID_MISMATCH" }]);
   const everyone = Array.from({ length: 120 }, (_, index) => device("", { token: `token-${index}` }));
   const id = await send(projectId);
@@ -136,7 +138,9 @@ test("FCM sends to iOS devices that name it; a paused FCM keeps them, not those 
   const byFcm = device("", { token: "fcm-token-of-an-iphone" });
   await partition(projectId, id, [[byFcm]], { platform: "ios", provider: "fcm" });
   await eventually(async () =>
-    expect(await sendRequest(bus, GetProvider, { projectId, provider: "fcm" })).toMatchObject({ status: "paused" }),
+    expect(await sendRequest(bus, providerRequests.get, { projectId, provider: "fcm" })).toMatchObject({
+      status: "paused",
+    }),
   );
   await eventually(async () => expect(await rows(id)).toContainEqual(expect.objectContaining({ state: "waiting" })));
   const beside = await send(projectId);
@@ -181,7 +185,9 @@ test("FCM's refusal for an app without an Apple key fails only its iOS devices, 
   const android = await send(projectId);
   await partition(projectId, android, [[of("android-1")]], { platform: "android" });
   expect(await final(projectId, android)).toMatchObject({ counts: { accepted: 1 } });
-  expect(await sendRequest(bus, GetProvider, { projectId, provider: "fcm" })).toMatchObject({ status: "active" });
+  expect(await sendRequest(bus, providerRequests.get, { projectId, provider: "fcm" })).toMatchObject({
+    status: "active",
+  });
 });
 
 test.each([
@@ -216,7 +222,7 @@ test.each([
   await partition(projectId, id, [[android]], { platform: "android" });
   const refused = { status: "paused", paused_reason: says, paused_detail: expect.stringContaining(check) };
   await eventually(async () => {
-    const view = await sendRequest(bus, GetProvider, { projectId, provider: "fcm" });
+    const view = await sendRequest(bus, providerRequests.get, { projectId, provider: "fcm" });
     if (view.status === "active") dispatch.pass(3_000);
     expect(view).toMatchObject(refused);
   });
@@ -225,11 +231,11 @@ test.each([
   );
   await eventually(async () => {
     const asked = { projectId, notificationId: id, deviceId: android.id };
-    const { attempts } = await sendRequest(bus, GetDeliveryTrace, asked);
+    const { attempts } = await sendRequest(bus, deliveryRequests.trace, asked);
     expect(attempts.at(-1)).toMatchObject({ outcome: "paused", provider_reason: says });
   });
   const push = { token: "another-token" };
-  expect(await sendRequest(bus, TestProvider, { projectId, provider: "fcm", push })).toMatchObject({
+  expect(await sendRequest(bus, providerRequests.test, { projectId, provider: "fcm", push })).toMatchObject({
     ...{ result: "credential-refused", provider_reason: says, detail: expect.stringContaining(check) },
   });
   simulators.script([]);

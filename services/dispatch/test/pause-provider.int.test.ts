@@ -1,5 +1,5 @@
 import { sendRequest } from "@herald/bus";
-import { DeleteProvider, GetProvider, type ProjectId, ProviderPausedV1, ProviderResumedV1 } from "@herald/contracts";
+import { type ProjectId, ProviderPausedV1, ProviderResumedV1, providerRequests } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createApp } from "../src/app.ts";
@@ -29,7 +29,8 @@ const paused = async () => {
   return { projectId, id, view: () => viewOf(projectId) };
 };
 
-const viewOf = (projectId: ProjectId) => sendRequest(dispatch.bus, GetProvider, { projectId, provider: "apns" });
+const viewOf = (projectId: ProjectId) =>
+  sendRequest(dispatch.bus, providerRequests.get, { projectId, provider: "apns" });
 
 /** Lets the seconds pass after which a second push decides. */
 const untilPaused = (projectId: ProjectId) =>
@@ -104,7 +105,7 @@ test("a paused batch is checked again without a push, and expires in time", asyn
 test("settings that are deleted settle what waited for them", async () => {
   const { final, bus } = dispatch;
   const { projectId, id, view } = await paused();
-  await sendRequest(bus, DeleteProvider, { projectId, provider: "apns" });
+  await sendRequest(bus, providerRequests.delete, { projectId, provider: "apns" });
   expect(await final(projectId, id)).toMatchObject({ failures: { "provider-not-configured": 150 } });
   await expect(view()).rejects.toMatchObject({ code: "provider-not-found" });
 });

@@ -1,5 +1,5 @@
 import { sendRequest } from "@herald/bus";
-import { GetDeliveryTrace, GetProvider, type ProjectId, type Provider, TestProvider } from "@herald/contracts";
+import { deliveryRequests, type ProjectId, type Provider, providerRequests } from "@herald/contracts";
 import { type Simulators, startSimulators } from "@herald/simulators";
 import { type ConnectProxy, eventually, startConnectProxy } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -34,9 +34,9 @@ beforeEach(() => {
 const putApns = (projectId: ProjectId) =>
   dispatch.putProvider(projectId, { endpoint: services.apns.url, ca: services.ca });
 const view = (projectId: ProjectId, provider: Provider = "apns") =>
-  sendRequest(dispatch.bus, GetProvider, { projectId, provider });
+  sendRequest(dispatch.bus, providerRequests.get, { projectId, provider });
 const testPush = (projectId: ProjectId) =>
-  sendRequest(dispatch.bus, TestProvider, { projectId, provider: "apns", push: { token: device().token } });
+  sendRequest(dispatch.bus, providerRequests.test, { projectId, provider: "apns", push: { token: device().token } });
 
 test("every provider is reached through the proxy alone, by its own name and certificate", async () => {
   const projectId = await dispatch.project();
@@ -89,7 +89,7 @@ test.each([
         }),
       { timeoutMs: 30_000 },
     );
-    const { attempts } = await sendRequest(dispatch.bus, GetDeliveryTrace, {
+    const { attempts } = await sendRequest(dispatch.bus, deliveryRequests.trace, {
       projectId,
       notificationId: id,
       deviceId: batch[0]?.id ?? ("" as never),
@@ -120,7 +120,7 @@ test("an endpoint that a device named is resolved here: the proxy is not asked f
   await dispatch.partition(projectId, id, [[stranger]], { platform: "web" });
   await eventually(async () => {
     const asked = { projectId, notificationId: id, deviceId: stranger.id };
-    const { attempts } = await sendRequest(dispatch.bus, GetDeliveryTrace, asked);
+    const { attempts } = await sendRequest(dispatch.bus, deliveryRequests.trace, asked);
     expect(attempts.at(-1)?.provider_reason).toContain("unless HERALD_PROXY_RESOLVES is set");
   });
   expect(proxy.asked.slice(before)).toEqual([]);

@@ -1,15 +1,11 @@
 import { sendRequest } from "@herald/bus";
 import {
-  AppendRecipients,
-  GetRecipients,
-  ListRecipientErrors,
   newProjectId,
   type PageRequest,
-  ReadRecipients,
   type RecipientLine,
-  RecordRecipients,
   readRecipientKeys,
   recipientLimits,
+  recipientRequests,
   userKey,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
@@ -46,7 +42,11 @@ const send = async (recipients: RecipientLine[][]) => {
     { ...content, title: "Hi {{ name }}", targets: [] },
   );
   const read = async (page: number) => {
-    const found = await sendRequest(dispatch.bus, ReadRecipients, { projectId, notificationId: id, chunk: page });
+    const found = await sendRequest(dispatch.bus, recipientRequests.read, {
+      projectId,
+      notificationId: id,
+      chunk: page,
+    });
     return found.state === "stored" ? { ...found, keys: readRecipientKeys(found.keys) } : found;
   };
   await eventually(async () => expect((await read(0)).state).toBe("stored"));
@@ -60,14 +60,14 @@ test("chunks are read in order until the notification ends, and keep no values t
   expect(await read(1)).toEqual({ state: "stored", keys: ["u3"], last: true });
   expect(await read(2)).toEqual({ state: "waiting" });
   const record = (unmatched: number[]) =>
-    sendRequest(dispatch.bus, RecordRecipients, { projectId, notificationId: id, chunk: 0, unmatched });
+    sendRequest(dispatch.bus, recipientRequests.record, { projectId, notificationId: id, chunk: 0, unmatched });
   await record([1]);
   await record([]);
   const one = { projectId, notificationId: id };
-  const { recipients } = await sendRequest(dispatch.bus, GetRecipients, one);
+  const { recipients } = await sendRequest(dispatch.bus, recipientRequests.get, one);
   expect(recipients).toMatchObject({ lines_stored: 3, recipients: 3, processed: 2, unmatched: 1, complete: true });
   const page = { by: "page", page: 1, perPage: 10 } as const;
-  const errors = await sendRequest(dispatch.bus, ListRecipientErrors, { ...one, page });
+  const errors = await sendRequest(dispatch.bus, recipientRequests.errors, { ...one, page });
   expect(errors).toMatchObject({ data: [{ line: 2, code: "unmatched" }], pagination: { count: 1 } });
 
   // The third one is a user of another chunk.
@@ -112,15 +112,15 @@ const awaiting = async () => {
     { title: "Hi {{ name }}", targets: [], recipients: { kind: "user", upload: true } },
   );
   const one = { projectId, notificationId: id };
-  const read = (chunk: number) => sendRequest(dispatch.bus, ReadRecipients, { ...one, chunk });
+  const read = (chunk: number) => sendRequest(dispatch.bus, recipientRequests.read, { ...one, chunk });
   await eventually(async () => expect((await read(0)).state).toBe("waiting"));
   const append = (firstLine: number, count: number, last = false) =>
-    sendRequest(dispatch.bus, AppendRecipients, {
+    sendRequest(dispatch.bus, recipientRequests.append, {
       ...{ ...one, kind: "user", firstLine, lastLine: firstLine + count - 1, recipients: count, last },
       ...textsOf(Array.from({ length: count }, (_, at) => line(firstLine + at))),
       ...{ errors: [], refused: 0, duplicates: 0 },
     });
-  const progress = async () => (await sendRequest(dispatch.bus, GetRecipients, one)).recipients;
+  const progress = async () => (await sendRequest(dispatch.bus, recipientRequests.get, one)).recipients;
   return { ...one, read, append, progress };
 };
 
@@ -168,7 +168,7 @@ test("recipients of a request that were lost end its list after ten minutes", as
   expect(await read(1)).toEqual({ state: "waiting" });
   dispatch.pass(2 * minute);
   expect(await read(1)).toEqual({ state: "stored", keys: [], last: true });
-  const { recipients } = await sendRequest(dispatch.bus, GetRecipients, { projectId, notificationId: id });
+  const { recipients } = await sendRequest(dispatch.bus, recipientRequests.get, { projectId, notificationId: id });
   expect(recipients).toMatchObject({ recipients: 1, complete: false });
 });
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { sendRequest } from "@herald/bus";
-import { GetRecipients, type GroupedSend, type NotificationId } from "@herald/contracts";
+import { type GroupedSend, type NotificationId, recipientRequests } from "@herald/contracts";
 import { eventually, readStream } from "@herald/testing";
 import { describe, expect, test } from "vitest";
 import { device, devices } from "./dispatch-fixture.ts";
@@ -54,7 +54,7 @@ describe("a group that comes again", () => {
     expect(pushes).toHaveLength(2);
     for (const { payload } of pushes) expect(JSON.stringify(payload)).toContain("Hi Ann");
     const asked = { projectId, notificationId: id };
-    expect((await sendRequest(dispatch().bus, GetRecipients, asked)).recipients).toMatchObject({
+    expect((await sendRequest(dispatch().bus, recipientRequests.get, asked)).recipients).toMatchObject({
       ...{ lines_stored: 2, recipients: 2, processed: 2, unmatched: 1, complete: true },
     });
     const stored = await dispatch()

@@ -1,5 +1,5 @@
 import { type Bus, handleRequest } from "@herald/bus";
-import { type Platform, type ProjectId, type Recipient, ResolveSends } from "@herald/contracts";
+import { audienceRequests, type Platform, type ProjectId, type Recipient } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 
 type Known = { readonly platform?: Platform; readonly devices: readonly Recipient[] };
@@ -14,7 +14,7 @@ export const handleResolveSends = (bus: Bus) => {
   const asked: number[] = [];
   let withheld: Promise<void> | undefined;
   const withheldOf = new Map<ProjectId, Promise<void>>();
-  const answering = handleRequest(bus, ResolveSends, async ({ projectId, sends }) => {
+  const answering = handleRequest(bus, audienceRequests.resolve, async ({ projectId, sends }) => {
     asked.push(sends.length);
     await Promise.all([withheld, withheldOf.get(projectId)]);
     if (sends.some(({ targets }) => targets.some((target) => registry.get(target) === "fatal"))) {

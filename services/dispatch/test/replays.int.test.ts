@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { listDeadLetters, publish, replayDeadLetter, sendRequest } from "@herald/bus";
 import {
-  CheckReplay,
   DeliverBatchV1,
   DueV1,
   ExpandV1,
   newNotificationId,
   type ProjectId,
+  replayRequests,
   SendV1,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
@@ -28,7 +28,8 @@ const { die, started, notSent, expanded } = deadLetterActions(() => dispatch);
 
 /** Publishes a dead message again, regardless of {@link check}. */
 const replay = (id: string) => replayDeadLetter(dispatch.bus, id, { attempt: randomUUID() });
-const check = (question: z.input<typeof CheckReplay.request>) => sendRequest(dispatch.bus, CheckReplay, question);
+const check = (question: z.input<typeof replayRequests.check.request>) =>
+  sendRequest(dispatch.bus, replayRequests.check, question);
 
 /** Waits until earlier messages are handled: a notification that was sent after them is final. */
 const passed = async (projectId: ProjectId) => {

@@ -1,16 +1,14 @@
 import { openBucket, sendRequest } from "@herald/bus";
 import {
-  DeleteProvider,
   type Delivery,
-  GetProvider,
-  ListDeliveries,
-  ListNotifications,
+  deliveryRequests,
   newNotificationId,
   newProjectId,
+  notificationRequests,
   type PageRequest,
   ProvidersRecord,
-  PutProvider,
   projectProvidersKey,
+  providerRequests,
   settingsFingerprint,
 } from "@herald/contracts";
 import { eventually, operateBroker } from "@herald/testing";
@@ -55,7 +53,7 @@ test("notifications are listed oldest first, by page and by key", async () => {
     await expansion(projectId, id);
     ids.push(id);
   }
-  const list = (request: PageRequest) => sendRequest(bus, ListNotifications, { projectId, page: request });
+  const list = (request: PageRequest) => sendRequest(bus, notificationRequests.list, { projectId, page: request });
   expect(await list(page(1, 2))).toMatchObject({
     data: [{ id: ids[0], title: "a" }, { id: ids[1] }],
     pagination: { count: 3, page: 1, pages: 2, from: 1, to: 2, last: 2 },
@@ -87,7 +85,12 @@ describe("deliveries", () => {
     );
 
     const list = (request: PageRequest, status?: Delivery["status"]) =>
-      sendRequest(bus, ListDeliveries, { projectId, notificationId: id, page: request, ...(status ? { status } : {}) });
+      sendRequest(bus, deliveryRequests.list, {
+        projectId,
+        notificationId: id,
+        page: request,
+        ...(status ? { status } : {}),
+      });
     const all = await list(page(1, 100));
     expect(all).toMatchObject({ pagination: { count: 12, pages: 1, from: 1, to: 12 } });
     expect(new Set(all.data.map(({ device_id }) => device_id)).size).toBe(12);
@@ -126,7 +129,7 @@ describe("deliveries", () => {
   test("of an unknown notification are not found", async () => {
     const projectId = await dispatch.project();
     const question = { projectId, notificationId: newNotificationId(new Date()), page: page(1, 5) };
-    await expect(sendRequest(dispatch.bus, ListDeliveries, question)).rejects.toMatchObject({
+    await expect(sendRequest(dispatch.bus, deliveryRequests.list, question)).rejects.toMatchObject({
       code: "notification-not-found",
     });
   });
@@ -139,17 +142,17 @@ describe("providers", () => {
     const { bus, settings, database } = dispatch;
     const projectId = newProjectId(new Date());
     const one = { projectId, provider: "apns" } as const;
-    await expect(sendRequest(bus, GetProvider, one)).rejects.toMatchObject({ code: "provider-not-found" });
+    await expect(sendRequest(bus, providerRequests.get, one)).rejects.toMatchObject({ code: "provider-not-found" });
 
-    const put = await sendRequest(bus, PutProvider, { ...one, settings: settings() });
+    const put = await sendRequest(bus, providerRequests.put, { ...one, settings: settings() });
     expect(put).toMatchObject({
       provider: "apns",
       status: "active",
       settings: { key_id: "ABCDEFGHIJ", team_id: "KLMNOPQRST" },
     });
-    expect(await sendRequest(bus, GetProvider, one)).toEqual(put);
+    expect(await sendRequest(bus, providerRequests.get, one)).toEqual(put);
     const fingerprintOf = async (sent: unknown) =>
-      (await sendRequest(bus, PutProvider, { ...one, settings: sent })).fingerprint;
+      (await sendRequest(bus, providerRequests.put, { ...one, settings: sent })).fingerprint;
     const reversed = Object.fromEntries(Object.entries(settings()).toReversed());
     expect([put.fingerprint, await fingerprintOf(reversed)]).toEqual(Array(2).fill(settingsFingerprint(settings())));
     expect(await fingerprintOf(settings({ bundle_id: "com.example.other" }))).not.toBe(put.fingerprint);
@@ -158,9 +161,9 @@ describe("providers", () => {
     const stored = await database.client.db(database.name).collection("credentials").find({ projectId }).toArray();
     expect(JSON.stringify([put, stored])).not.toContain("PRIVATE KEY");
 
-    await sendRequest(bus, DeleteProvider, one);
+    await sendRequest(bus, providerRequests.delete, one);
     expect((await records().get(projectProvidersKey(projectId)))?.value).toEqual({ providers: [] });
-    await expect(sendRequest(bus, DeleteProvider, one)).rejects.toMatchObject({ code: "provider-not-found" });
+    await expect(sendRequest(bus, providerRequests.delete, one)).rejects.toMatchObject({ code: "provider-not-found" });
   });
 
   test.each([
@@ -171,9 +174,9 @@ describe("providers", () => {
   ])("%s is refused in words, and changes nothing", async (_, change, message) => {
     const { bus, settings } = dispatch;
     const projectId = newProjectId(new Date());
-    const put = sendRequest(bus, PutProvider, { projectId, provider: "apns", settings: settings(change) });
+    const put = sendRequest(bus, providerRequests.put, { projectId, provider: "apns", settings: settings(change) });
     await expect(put).rejects.toMatchObject({ code: "validation-failed", messages: [expect.stringMatching(message)] });
-    await expect(sendRequest(bus, GetProvider, { projectId, provider: "apns" })).rejects.toMatchObject({
+    await expect(sendRequest(bus, providerRequests.get, { projectId, provider: "apns" })).rejects.toMatchObject({
       code: "provider-not-found",
     });
   });

@@ -1,8 +1,7 @@
 import { listDeadLetters, publish, sendRequest } from "@herald/bus";
 import {
   DeliverBatchV1,
-  GetDeliveryTrace,
-  ListDeliveries,
+  deliveryRequests,
   type NotificationId,
   newNotificationId,
   type ProjectId,
@@ -26,7 +25,11 @@ const sent = async (projectId: ProjectId, ttlDays = 1): Promise<NotificationId> 
   return id;
 };
 const listed = (projectId: ProjectId, notificationId: NotificationId) =>
-  sendRequest(dispatch.bus, ListDeliveries, { projectId, notificationId, page: { by: "page", page: 1, perPage: 10 } });
+  sendRequest(dispatch.bus, deliveryRequests.list, {
+    projectId,
+    notificationId,
+    page: { by: "page", page: 1, perPage: 10 },
+  });
 
 test("what ended longer ago than the retention goes with its content and its deliveries, and nothing else does", async () => {
   const { project, final, get, rows, pass, simulators, partition } = dispatch;
@@ -116,4 +119,4 @@ test("more rows than a batch: the notification goes after the last of them", asy
 const stored = () => dispatch.database.client.db(dispatch.database.name).collection<{ _id: string }>("notifications");
 
 const trace = (projectId: ProjectId, notificationId: NotificationId) =>
-  sendRequest(dispatch.bus, GetDeliveryTrace, { projectId, notificationId, deviceId: device().id });
+  sendRequest(dispatch.bus, deliveryRequests.trace, { projectId, notificationId, deviceId: device().id });

@@ -1,15 +1,11 @@
 import { closeBus, connectBus, openBucket, sendRequest, serviceAccess } from "@herald/bus";
 import {
-  GetProvider,
-  ListVapidKeys,
   type ProjectId,
-  PromoteVapidKey,
   ProvidersRecord,
-  PutProvider,
   projectProvidersKey,
-  RetireVapidKey,
-  StageVapidKey,
+  providerRequests,
   vapidKeyId,
+  vapidKeyRequests,
 } from "@herald/contracts";
 import { createLogger } from "@herald/kit";
 import { eventually } from "@herald/testing";
@@ -30,7 +26,7 @@ const subject = "mailto:ops@example.com";
 const put = async (projectId: ProjectId, settings: Record<string, unknown> = {}) => {
   const { bus, simulators } = dispatch;
   const elsewhere = { endpoint: simulators.webpush.url, ca: simulators.ca };
-  const view = await sendRequest(bus, PutProvider, {
+  const view = await sendRequest(bus, providerRequests.put, {
     projectId,
     provider: "webpush",
     settings: { subject, ...elsewhere, ...settings },
@@ -58,19 +54,23 @@ test("old and new subscribers get every push, before, between and after the step
   const { bus, project } = dispatch;
   const projectId = await project();
   const old = await put(projectId);
-  const { fingerprint } = await sendRequest(bus, GetProvider, { projectId, provider: "webpush" });
+  const { fingerprint } = await sendRequest(bus, providerRequests.get, { projectId, provider: "webpush" });
   const unnamed = browser(old, "");
   const everyone = [browser(old), unnamed];
   expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 2 } });
 
-  const { key, created } = await sendRequest(bus, StageVapidKey, { projectId });
+  const { key, created } = await sendRequest(bus, vapidKeyRequests.stage, { projectId });
   expect([created, key.status]).toEqual([true, "next"]);
-  expect(await sendRequest(bus, StageVapidKey, { projectId })).toEqual({ key, created: false });
+  expect(await sendRequest(bus, vapidKeyRequests.stage, { projectId })).toEqual({ key, created: false });
   everyone.push(browser(key.public_key));
   expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 3 } });
 
-  expect(await sendRequest(bus, PromoteVapidKey, { projectId, keyId: key.id })).toMatchObject({ status: "current" });
-  expect(await sendRequest(bus, GetProvider, { projectId, provider: "webpush" })).toMatchObject({ fingerprint });
+  expect(await sendRequest(bus, vapidKeyRequests.promote, { projectId, keyId: key.id })).toMatchObject({
+    status: "current",
+  });
+  expect(await sendRequest(bus, providerRequests.get, { projectId, provider: "webpush" })).toMatchObject({
+    fingerprint,
+  });
   everyone.push(browser(key.public_key), browser(old));
   expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 5 } });
   expect((await record(projectId))?.vapidKeys).toEqual([
@@ -83,12 +83,12 @@ test("old and new subscribers get every push, before, between and after the step
   await put(projectId);
   expect(await record(projectId)).not.toHaveProperty("site");
 
-  await sendRequest(bus, RetireVapidKey, { projectId, keyId: vapidKeyId(old) });
+  await sendRequest(bus, vapidKeyRequests.retire, { projectId, keyId: vapidKeyId(old) });
   expect(await sendTo(projectId, everyone)).toMatchObject({
     counts: { accepted: 2, failed: 3 },
     failures: { "vapid-key-retired": 3 },
   });
-  expect(await sendRequest(bus, ListVapidKeys, { projectId })).toMatchObject({
+  expect(await sendRequest(bus, vapidKeyRequests.list, { projectId })).toMatchObject({
     keys: [{ id: key.id, status: "current" }],
     retired: [vapidKeyId(old)],
     unnamed: vapidKeyId(old),
@@ -99,13 +99,13 @@ test("new settings keep every key, and another pair is a rotation too", async ()
   const { bus, project } = dispatch;
   const projectId = await project();
   const old = await put(projectId);
-  const { key } = await sendRequest(bus, StageVapidKey, { projectId });
+  const { key } = await sendRequest(bus, vapidKeyRequests.stage, { projectId });
   expect(await put(projectId, { subject: "https://example.com/contact" })).toBe(old);
-  await sendRequest(bus, PromoteVapidKey, { projectId, keyId: key.id });
+  await sendRequest(bus, vapidKeyRequests.promote, { projectId, keyId: key.id });
   const everyone = [browser(old), browser(key.public_key), browser(old, "")];
   expect(await put(projectId, { subject: "mailto:other@example.com" })).toBe(key.public_key);
   expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 3 } });
-  const view = await sendRequest(bus, GetProvider, { projectId, provider: "webpush" });
+  const view = await sendRequest(bus, providerRequests.get, { projectId, provider: "webpush" });
   expect(view.settings.keys).toMatchObject([{ status: "current" }, { status: "earlier" }]);
 });
 
@@ -113,13 +113,15 @@ test("concurrent steps of a rotation stage one key and promote it", async () => 
   const { bus, project } = dispatch;
   const projectId = await project();
   await put(projectId);
-  const staged = await Promise.all(Array.from({ length: 4 }, () => sendRequest(bus, StageVapidKey, { projectId })));
+  const staged = await Promise.all(
+    Array.from({ length: 4 }, () => sendRequest(bus, vapidKeyRequests.stage, { projectId })),
+  );
   expect(new Set(staged.map(({ key }) => key.id)).size).toBe(1);
   await Promise.all([
     put(projectId, { subject: "mailto:other@example.com" }),
-    sendRequest(bus, PromoteVapidKey, { projectId, keyId: staged[0]?.key.id ?? "" }),
+    sendRequest(bus, vapidKeyRequests.promote, { projectId, keyId: staged[0]?.key.id ?? "" }),
   ]);
-  const { keys } = await sendRequest(bus, ListVapidKeys, { projectId });
+  const { keys } = await sendRequest(bus, vapidKeyRequests.list, { projectId });
   expect(keys.map(({ id, status }) => [id, status])).toEqual([
     [staged[0]?.key.id, "current"],
     [expect.any(String), "earlier"],
@@ -130,9 +132,9 @@ test("a retired key does not pause the provider", async () => {
   const { bus, project } = dispatch;
   const projectId = await project();
   const old = await put(projectId);
-  const { key } = await sendRequest(bus, StageVapidKey, { projectId });
-  await sendRequest(bus, PromoteVapidKey, { projectId, keyId: key.id });
-  await sendRequest(bus, RetireVapidKey, { projectId, keyId: vapidKeyId(old) });
+  const { key } = await sendRequest(bus, vapidKeyRequests.stage, { projectId });
+  await sendRequest(bus, vapidKeyRequests.promote, { projectId, keyId: key.id });
+  await sendRequest(bus, vapidKeyRequests.retire, { projectId, keyId: vapidKeyId(old) });
   expect(await sendTo(projectId, [browser(old)])).toMatchObject({ failures: { "vapid-key-retired": 1 } });
   const credentials = dispatch.database.client.db(dispatch.database.name).collection("credentials");
   const stored = await credentials.findOne({ projectId, provider: "webpush" });
@@ -152,7 +154,9 @@ test("settings that are deleted and put again send to subscriptions that name an
   await credentials.deleteOne({ projectId, provider: "webpush" });
   const again = await put(projectId);
   expect(await sendTo(projectId, [browser(again, "0123456789abcdef")])).toMatchObject({ counts: { accepted: 1 } });
-  await expect(sendRequest(bus, RetireVapidKey, { projectId, keyId: vapidKeyId(again) })).rejects.toMatchObject({
+  await expect(
+    sendRequest(bus, vapidKeyRequests.retire, { projectId, keyId: vapidKeyId(again) }),
+  ).rejects.toMatchObject({
     code: "vapid-key-current",
   });
 });
@@ -179,9 +183,11 @@ test.each([
 ])("a pair that does not parse is refused: %j", async (pair, words) => {
   const { bus, project } = dispatch;
   const projectId = await project();
-  await expect(sendRequest(bus, StageVapidKey, { projectId, pair })).rejects.toMatchObject({
+  await expect(sendRequest(bus, vapidKeyRequests.stage, { projectId, pair })).rejects.toMatchObject({
     code: "validation-failed",
     messages: [expect.stringMatching(words)],
   });
-  await expect(sendRequest(bus, ListVapidKeys, { projectId })).rejects.toMatchObject({ code: "provider-not-found" });
+  await expect(sendRequest(bus, vapidKeyRequests.list, { projectId })).rejects.toMatchObject({
+    code: "provider-not-found",
+  });
 });

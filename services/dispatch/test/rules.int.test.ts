@@ -3,7 +3,7 @@ import {
   type ActivityEvent,
   type DeclaredKind,
   DeliveryDelayedV1,
-  GetDeliveryTrace,
+  deliveryRequests,
   type ProjectId,
   projectRulesKey,
   type Recipient,
@@ -133,7 +133,7 @@ describe("quiet hours", () => {
         reason: "quiet-hours",
       }),
     );
-    const trace = await sendRequest(dispatch.bus, GetDeliveryTrace, {
+    const trace = await sendRequest(dispatch.bus, deliveryRequests.trace, {
       projectId,
       notificationId: id,
       deviceId: quiet.id,

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { sendRequest } from "@herald/bus";
-import { GetDeliveryTrace, GetProvider, TestProvider } from "@herald/contracts";
+import { deliveryRequests, providerRequests } from "@herald/contracts";
 import { type Simulators, startSimulators } from "@herald/simulators";
 import { eventually, faultyProxy } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -22,9 +22,9 @@ const sendTo = async (count: number, change: Record<string, unknown>) => {
   const id = await dispatch.send(projectId);
   const batch = devices(count);
   await dispatch.partition(projectId, id, [batch]);
-  const view = () => sendRequest(dispatch.bus, GetProvider, { projectId, provider: "apns" });
+  const view = () => sendRequest(dispatch.bus, providerRequests.get, { projectId, provider: "apns" });
   const getTrace = (deviceId = batch.at(-1)?.id ?? ("" as never)) =>
-    sendRequest(dispatch.bus, GetDeliveryTrace, { projectId, notificationId: id, deviceId });
+    sendRequest(dispatch.bus, deliveryRequests.trace, { projectId, notificationId: id, deviceId });
   return { projectId, id, view, getTrace };
 };
 
@@ -79,7 +79,7 @@ test("a test push to a server that never completes the handshake was not sent, a
   const endpoint = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
   await dispatch.putProvider(projectId, { endpoint });
   const push = { token: device().token };
-  expect(await sendRequest(dispatch.bus, TestProvider, { projectId, provider: "apns", push })).toEqual({
+  expect(await sendRequest(dispatch.bus, providerRequests.test, { projectId, provider: "apns", push })).toEqual({
     result: "not-reached",
     detail: expect.stringMatching(/^no connection within 4 s\. .*firewall/),
   });

@@ -1,9 +1,9 @@
 import { handleRequest, lastMessage, publish, type RequestListener } from "@herald/bus";
 import {
+  audienceRequests,
   DeliverBatchV1,
   ExpandedV1,
   ExpandV1,
-  ListZones,
   type LocalTime,
   type NotificationId,
   newDeviceId,
@@ -25,7 +25,7 @@ let zones: string[] = [];
 let projectId: ProjectId;
 beforeAll(async () => {
   dispatch = await startDispatchTest();
-  answering = handleRequest(dispatch.bus, ListZones, async () => ({ zones }));
+  answering = handleRequest(dispatch.bus, audienceRequests.zones, async () => ({ zones }));
 });
 afterAll(async () => {
   await answering.stop();

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Bus, busReady, closeBus, sendGroupedRequest, sendRequest } from "@herald/bus";
-import { IdentifyDevice, RegisterDeviceRequest, type RequestContract } from "@herald/contracts";
+import { deviceRequests, type RequestContract } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
 import type { z } from "zod";
 
@@ -62,8 +62,8 @@ export type SendRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
 /** Sends requests to other services. Concurrent registrations share a message: apps send thousands a second, and registry groups them. */
 export const createSendRequest = (bus: () => Bus): SendRequest => {
   const grouped = new Map<unknown, (data: never) => Promise<unknown>>([
-    [RegisterDeviceRequest, sendGroupedRequest(bus, RegisterDeviceRequest)],
-    [IdentifyDevice, sendGroupedRequest(bus, IdentifyDevice)],
+    [deviceRequests.register, sendGroupedRequest(bus, deviceRequests.register)],
+    [deviceRequests.identify, sendGroupedRequest(bus, deviceRequests.identify)],
   ]);
   const sendOne: SendRequest = async (contract, data, options) => sendRequest(bus(), contract, data, options);
   return ((contract, data, options) =>

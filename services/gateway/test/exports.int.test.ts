@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { gunzipSync } from "node:zlib";
-import { type Device, ExportDevices, newDeviceId } from "@herald/contracts";
+import { type Device, deviceRequests, newDeviceId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually, request } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -46,7 +46,9 @@ const idsOf = (text: string): string[] =>
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line).id);
 const pages = () =>
-  system.peers.asked.filter(({ question }) => question === ExportDevices.name) as { data: { after?: string } }[];
+  system.peers.asked.filter(({ question }) => question === deviceRequests.export.name) as {
+    data: { after?: string };
+  }[];
 const pagesAsked = () => pages().length;
 
 test("every row comes once, over many pages, as NDJSON", async () => {
@@ -103,7 +105,7 @@ test.each(["identity", "gzip"])(
     });
     expect(response.status).toBe(200);
     system.peers.failures.set(
-      ExportDevices.name,
+      deviceRequests.export.name,
       new HeraldError("database-unavailable", "the database is unavailable"),
     );
     const read = async () => {
@@ -124,7 +126,10 @@ test.each(["identity", "gzip"])(
 
 test("a failure before the first row is an answer like any other", async () => {
   addDevices(1);
-  system.peers.failures.set(ExportDevices.name, new HeraldError("database-unavailable", "the database is unavailable"));
+  system.peers.failures.set(
+    deviceRequests.export.name,
+    new HeraldError("database-unavailable", "the database is unavailable"),
+  );
   const answer = await get();
   expect(answer.status).toBe(503);
   expect(answer.headers.get("content-type")).toBe("application/problem+json; charset=utf-8");

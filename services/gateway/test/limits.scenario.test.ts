@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { consume, defineHandler, handleRequest } from "@herald/bus";
-import { CountBacklog, SendV1 } from "@herald/contracts";
+import { backlogRequests, SendV1 } from "@herald/contracts";
 import { eventually, type Request } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type GatewayTest, startGatewayTest, type TestProject, writtenDocuments } from "./gateway-fixture.ts";
@@ -155,7 +155,7 @@ describe("a project's quota", () => {
     await eventually(() => expect(consuming.ready()).toBe(true));
     // Dispatch answers so when its backlog has none of the project's sends. Until then all accepted sends count as waiting.
     expect((await send(project)).status).toBe(429);
-    const answering = handleRequest(system.bus, CountBacklog, async () => ({ queued: 0 }));
+    const answering = handleRequest(system.bus, backlogRequests.count, async () => ({ queued: 0 }));
     await eventually(async () => expect((await send(project)).status).toBe(202));
     await answering.stop();
     await consuming.stop(2_000);
@@ -189,7 +189,7 @@ test("a project's limits are listed with what is in use; what cannot be counted 
   expect(limits.get("token")).not.toHaveProperty("used");
   // Dispatch does not answer in this test, and only dispatch knows its backlog.
   expect(limits.get("queued")).not.toHaveProperty("used");
-  const answering = handleRequest(system.bus, CountBacklog, async () => ({ queued: 4 }));
+  const answering = handleRequest(system.bus, backlogRequests.count, async () => ({ queued: 4 }));
   await eventually(async () =>
     expect((await read()).body.data).toContainEqual(expect.objectContaining({ name: "queued", used: 5 })),
   );

@@ -1,11 +1,4 @@
-import {
-  ChangeDeviceRequest,
-  CountAudience,
-  ExplainDevice,
-  newDeviceId,
-  type Platform,
-  type ProjectId,
-} from "@herald/contracts";
+import { audienceRequests, deviceRequests, newDeviceId, type Platform, type ProjectId } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
 import { apnsToken, failure, useRegistry } from "./registry-fixture.ts";
 import { type SeedDevice, seedDevices } from "./seed-devices.ts";
@@ -36,7 +29,7 @@ describe("an audience that is counted", () => {
       .collection<{ _id: string }>("devices")
       .updateMany({ _id: { $in: ids.slice(0, 30) } }, { $set: { status: "inactive" } });
     const targets = ["odd", "condition:metadata.n < 4000", "token:t4001", "none", "condition:metadata.n > 7000"];
-    const answer = await registry.ask(CountAudience, { projectId, targets });
+    const answer = await registry.ask(audienceRequests.count, { projectId, targets });
     const reached = seeds.flatMap(({ platform }, at) => (at >= 30 && (at % 2 || at < 4_000) ? [platform] : []));
     const of = (wanted: Platform) => reached.filter((platform) => platform === wanted).length;
     expect(answer).toEqual({
@@ -46,7 +39,7 @@ describe("an audience that is counted", () => {
   });
 
   test("without devices is empty", async () => {
-    const answer = await registry.ask(CountAudience, { projectId, targets: ["all", "news"] });
+    const answer = await registry.ask(audienceRequests.count, { projectId, targets: ["all", "news"] });
     expect(answer).toEqual({ devices: { ios: 0, android: 0, web: 0 }, unmatched: ["all", "news"] });
   });
 });
@@ -57,21 +50,26 @@ describe("a device that is explained", () => {
       topics: ["news"],
       metadata: { plan: "pro", bio: "x".repeat(300) },
     });
-    const explain = (...targets: string[]) => registry.ask(ExplainDevice, { projectId, deviceId: device.id, targets });
+    const explain = (...targets: string[]) =>
+      registry.ask(audienceRequests.explain, { projectId, deviceId: device.id, targets });
     const answer = await explain("sport", "condition:metadata.plan == 'pro'", "news", "all");
     expect(answer).toEqual({ device, matched: "condition:metadata.plan == 'pro'" });
     expect((await explain(`metadata:bio=${"x".repeat(300)}`)).matched).toBe(`metadata:bio=${"x".repeat(300)}`);
     expect(await explain("sport", newDeviceId(new Date()), "token:x", "condition:platform != 'ios'")).toEqual({
       device,
     });
-    await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change: { status: "inactive" } });
+    await registry.ask(deviceRequests.change, { projectId, deviceId: device.id, change: { status: "inactive" } });
     expect(await explain(device.id)).toMatchObject({ device: { status: "inactive" }, matched: device.id });
   });
 
   test("must be of the project", async () => {
     const { device } = await registry.register(projectId, apnsToken("two"));
     const other = await registry.project();
-    const question = registry.ask(ExplainDevice, { projectId: other, deviceId: device.id, targets: ["all"] });
+    const question = registry.ask(audienceRequests.explain, {
+      projectId: other,
+      deviceId: device.id,
+      targets: ["all"],
+    });
     expect(await failure(question)).toMatchObject({ code: "device-not-found" });
   });
 });

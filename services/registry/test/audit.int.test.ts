@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { publishEvent } from "@herald/bus";
-import { type AuditCheck, type AuditRow, installation, ListAudit, newProjectId, VerifyAudit } from "@herald/contracts";
+import { type AuditCheck, type AuditRow, auditRequests, installation, newProjectId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { AuditDocument } from "../src/domain/audit-chain.ts";
@@ -40,8 +40,8 @@ const record = ({ id = randomUUID(), action = "changeProject", operator = "root"
   });
 
 const list = async (filters: object = {}): Promise<AuditRow[]> =>
-  (await registry.ask(ListAudit, { page: { after: "", perPage: 100 }, ...filters })).data;
-const verify = (after = 0): Promise<AuditCheck> => registry.ask(VerifyAudit, { after });
+  (await registry.ask(auditRequests.list, { page: { after: "", perPage: 100 }, ...filters })).data;
+const verify = (after = 0): Promise<AuditCheck> => registry.ask(auditRequests.verify, { after });
 
 /** Records `count` rows, one after the other. */
 const fill = async (count: number) => {
@@ -103,11 +103,11 @@ test("rows are found by operator, action, project and time, newest first, page b
   expect(await sequences({ targetProjectId: project })).toEqual([2]);
   const day = { createdAfter: "2030-01-02T00:00:00Z", createdBefore: "2030-01-03T00:00:00Z" };
   expect(await sequences(day)).toEqual([2]);
-  const first = await registry.ask(ListAudit, { page: { after: "", perPage: 2 } });
+  const first = await registry.ask(auditRequests.list, { page: { after: "", perPage: 2 } });
   expect([first.data.length, first.next]).toEqual([2, "2"]);
-  const second = await registry.ask(ListAudit, { page: { after: first.next ?? "", perPage: 2 } });
+  const second = await registry.ask(auditRequests.list, { page: { after: first.next ?? "", perPage: 2 } });
   expect([second.data.map(({ sequence }) => sequence), second.next]).toEqual([[1], null]);
-  const wrong = registry.ask(ListAudit, { page: { after: "x", perPage: 2 } });
+  const wrong = registry.ask(auditRequests.list, { page: { after: "x", perPage: 2 } });
   expect(await failure(wrong)).toMatchObject({ code: "validation-failed" });
 });
 

@@ -1,24 +1,18 @@
 import {
-  AuthenticateDevice,
-  ChangeDeviceRequest,
-  ChangeMetadataByToken,
-  DeleteDevice,
   DeviceDeactivatedV1,
   DeviceDeletedV1,
   DeviceRegisteredV1,
   DeviceSubscribedV1,
   DeviceUpdatedV1,
-  GetDevice,
-  GetTopic,
-  ListDevices,
+  deviceRequests,
   newDeviceId,
   newProjectId,
   type ProjectId,
   parseDeviceCredential,
   pushTokenHash,
-  RegisterDeviceRequest,
   secretHash,
   TopicCreatedV1,
+  topicRequests,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { describe, expect, test } from "vitest";
@@ -53,8 +47,11 @@ describe("registration", () => {
       environment: "sandbox",
     });
     expect(parseDeviceCredential(credential)).toMatchObject({ projectId, deviceId: device.id });
-    expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toEqual(device);
-    expect(await registry.ask(GetTopic, { projectId, topic: "news" })).toMatchObject({ name: "news", devices: 1 });
+    expect(await registry.ask(deviceRequests.get, { projectId, deviceId: device.id })).toEqual(device);
+    expect(await registry.ask(topicRequests.get, { projectId, topic: "news" })).toMatchObject({
+      name: "news",
+      devices: 1,
+    });
 
     await eventually(async () => {
       expect(await registry.lastEvent(projectId, DeviceRegisteredV1)).toMatchObject({
@@ -77,7 +74,7 @@ describe("registration", () => {
   test("of a known device merges, adds topics, makes it active and rotates the credential", async () => {
     const first = await registry.register(projectId, token, { metadata: { a: 1, b: { c: 1, d: 2 } }, topics: ["x"] });
     const change = { status: "inactive" as const };
-    await registry.ask(ChangeDeviceRequest, { projectId, deviceId: first.device.id, change });
+    await registry.ask(deviceRequests.change, { projectId, deviceId: first.device.id, change });
     const second = await registry.register(projectId, token, { metadata: { a: null, b: { c: 3 } }, topics: ["y"] });
 
     expect(second.created).toBe(false);
@@ -90,7 +87,7 @@ describe("registration", () => {
       created_at: first.device.created_at,
     });
     const valid = (credential: string) =>
-      registry.ask(AuthenticateDevice, {
+      registry.ask(deviceRequests.authenticate, {
         projectId,
         deviceId: first.device.id,
         credentialHash: secretHash(credential),
@@ -115,7 +112,7 @@ describe("registration", () => {
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, at) =>
         registry.ask(
-          RegisterDeviceRequest,
+          deviceRequests.register,
           { projectId, platform: "ios", token, topics: [], metadata: { [`k${at % 60}`]: at } },
           patientMs,
         ),
@@ -123,7 +120,7 @@ describe("registration", () => {
     );
     expect(new Set(answers.map(({ device }) => device.id)).size).toBe(1);
     expect(answers.filter(({ created }) => created)).toHaveLength(1);
-    const device = await registry.ask(GetDevice, {
+    const device = await registry.ask(deviceRequests.get, {
       projectId,
       deviceId: answers[0]?.device.id ?? newDeviceId(new Date()),
     });
@@ -145,9 +142,9 @@ describe("registration", () => {
       '{"a":{"_bsontype":"ObjectId","id":"x"},"constructor":{"name":"y"},"toJSON":1,"nul":"a\\u0000b","n":1e21,"big":9007199254740991,"f":1.5,"list":[{"_bsontype":"Long"}]}',
     );
     const { device } = await registry.register(projectId, token, { metadata });
-    expect((await registry.ask(GetDevice, { projectId, deviceId: device.id })).metadata).toEqual(metadata);
+    expect((await registry.ask(deviceRequests.get, { projectId, deviceId: device.id })).metadata).toEqual(metadata);
     const change = { metadata: { more: { _bsontype: "Code" } } };
-    const after = await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change });
+    const after = await registry.ask(deviceRequests.change, { projectId, deviceId: device.id, change });
     expect(after.metadata).toEqual({ ...metadata, more: { _bsontype: "Code" } });
   });
 });
@@ -161,11 +158,11 @@ describe("a change", () => {
     await Promise.all(
       Array.from({ length: 50 }, (_, at) => {
         const change = at % 2 ? { metadata: { [`m${at}`]: at } } : { identifiers: { [`i${at}`]: at } };
-        return registry.ask(ChangeDeviceRequest, { projectId, deviceId, change }, patientMs);
+        return registry.ask(deviceRequests.change, { projectId, deviceId, change }, patientMs);
       }),
     );
     await second.stop();
-    const after = await registry.ask(GetDevice, { projectId, deviceId });
+    const after = await registry.ask(deviceRequests.get, { projectId, deviceId });
     expect(Object.keys(after.metadata)).toHaveLength(25);
     expect(Object.keys(after.identifiers)).toHaveLength(25);
     const document = await registry.db.collection("devices").findOne({ projectId });
@@ -176,7 +173,7 @@ describe("a change", () => {
     const { device } = await registry.register(projectId, token);
     const other = await registry.register(projectId, apnsToken("other"));
     const change = { token: other.device.token };
-    expect(await failure(registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change }))).toEqual({
+    expect(await failure(registry.ask(deviceRequests.change, { projectId, deviceId: device.id, change }))).toEqual({
       code: "token-in-use",
       messages: ["device.token: another device holds this push token"],
     });
@@ -185,7 +182,7 @@ describe("a change", () => {
   test("to inactive publishes a deactivation", async () => {
     const { device } = await registry.register(projectId, token);
     const change = { status: "inactive" as const };
-    const after = await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change });
+    const after = await registry.ask(deviceRequests.change, { projectId, deviceId: device.id, change });
     expect(after.status).toBe("inactive");
     await eventually(async () =>
       expect(await registry.lastEvent(projectId, DeviceDeactivatedV1)).toMatchObject({ reason: "requested" }),
@@ -196,13 +193,13 @@ describe("a change", () => {
   test("that changes nothing keeps even the update time", async () => {
     const { device } = await registry.register(projectId, token, { metadata: { a: 1 } });
     const change = { metadata: { a: 1 } };
-    expect(await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change })).toEqual(device);
+    expect(await registry.ask(deviceRequests.change, { projectId, deviceId: device.id, change })).toEqual(device);
   });
 
   test("beyond the limits names the fields", async () => {
     const { device } = await registry.register(projectId, token, { metadata: { a: "x".repeat(9_000) } });
     const change = { metadata: { b: "x".repeat(9_000) } };
-    expect(await failure(registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change }))).toEqual({
+    expect(await failure(registry.ask(deviceRequests.change, { projectId, deviceId: device.id, change }))).toEqual({
       code: "validation-failed",
       messages: ["metadata: must be at most 16384 bytes of JSON"],
     });
@@ -211,7 +208,7 @@ describe("a change", () => {
   test("of metadata by token asks for the platform where two have it", async () => {
     const { device } = await registry.register(projectId, token);
     const ask = (rest: object = {}) =>
-      registry.ask(ChangeMetadataByToken, { projectId, token, metadata: { a: 1 }, ...rest });
+      registry.ask(deviceRequests.changeByToken, { projectId, token, metadata: { a: 1 }, ...rest });
     expect(await ask()).toEqual({ id: device.id, status: "active" });
     await registry.register(projectId, token, { platform: "android" });
     expect(await failure(ask())).toMatchObject({
@@ -227,16 +224,21 @@ describe("deletion", () => {
   test("keeps only the event, and frees the token", async () => {
     const { device, credential } = await registry.register(projectId, token, { topics: ["news"], metadata: { a: 1 } });
     const deviceId = device.id;
-    expect(await registry.ask(DeleteDevice, { projectId, deviceId })).toEqual({});
-    for (const question of [GetDevice, DeleteDevice])
+    expect(await registry.ask(deviceRequests.delete, { projectId, deviceId })).toEqual({});
+    for (const question of [deviceRequests.get, deviceRequests.delete])
       expect(await failure(registry.ask(question, { projectId, deviceId }))).toMatchObject({
         code: "device-not-found",
       });
     const credentialHash = secretHash(credential);
-    expect(await registry.ask(AuthenticateDevice, { projectId, deviceId, credentialHash })).toEqual({ valid: false });
+    expect(await registry.ask(deviceRequests.authenticate, { projectId, deviceId, credentialHash })).toEqual({
+      valid: false,
+    });
     const page = { by: "page" as const, page: 1, perPage: 20 };
-    expect(await registry.ask(ListDevices, { projectId, page })).toMatchObject({ data: [], pagination: { count: 0 } });
-    expect(await registry.ask(GetTopic, { projectId, topic: "news" })).toMatchObject({ devices: 0 });
+    expect(await registry.ask(deviceRequests.list, { projectId, page })).toMatchObject({
+      data: [],
+      pagination: { count: 0 },
+    });
+    expect(await registry.ask(topicRequests.get, { projectId, topic: "news" })).toMatchObject({ devices: 0 });
     await eventually(async () => {
       expect(await registry.lastEvent(projectId, DeviceDeletedV1)).toMatchObject({ device_id: deviceId });
       expect(await stored(deviceId)).toBeNull();
@@ -256,7 +258,7 @@ describe("deletion", () => {
         { _id: device.id },
         { $set: { deletedAt: at, outbox, facets: [] }, $unset: { tokenHash: "", status: "" } },
       );
-    expect(await failure(registry.ask(GetDevice, { projectId, deviceId: device.id }))).toMatchObject({
+    expect(await failure(registry.ask(deviceRequests.get, { projectId, deviceId: device.id }))).toMatchObject({
       code: "device-not-found",
     });
     await eventually(async () => {
@@ -268,9 +270,11 @@ describe("deletion", () => {
   test("of another project's device is refused", async () => {
     const { device } = await registry.register(projectId, token);
     const stranger = await registry.project();
-    expect(await failure(registry.ask(DeleteDevice, { projectId: stranger, deviceId: device.id }))).toMatchObject({
+    expect(
+      await failure(registry.ask(deviceRequests.delete, { projectId: stranger, deviceId: device.id })),
+    ).toMatchObject({
       code: "device-not-found",
     });
-    expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toEqual(device);
+    expect(await registry.ask(deviceRequests.get, { projectId, deviceId: device.id })).toEqual(device);
   });
 });

@@ -1,4 +1,4 @@
-import { ExportDevices, type ExportedDevice, type ProjectId } from "@herald/contracts";
+import { deviceRequests, type ExportedDevice, type ProjectId } from "@herald/contracts";
 import { expect, test } from "vitest";
 import { failure, useRegistry } from "./registry-fixture.ts";
 import { type SeedDevice, seedDevices } from "./seed-devices.ts";
@@ -24,7 +24,13 @@ const exportAll = async ({ after: from, ...rest }: { after?: string; [name: stri
   let pages = 0;
   let after = from;
   for (;;) {
-    const page = await registry.ask(ExportDevices, { projectId, keys: false, limit, ...(after && { after }), ...rest });
+    const page = await registry.ask(deviceRequests.export, {
+      projectId,
+      keys: false,
+      limit,
+      ...(after && { after }),
+      ...rest,
+    });
     rows.push(...page.rows.map((row): ExportedDevice => JSON.parse(row)));
     pages++;
     if (page.next === null) return { rows, pages };

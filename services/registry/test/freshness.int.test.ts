@@ -1,14 +1,12 @@
 import { publish } from "@herald/bus";
 import {
-  ChangeDeviceRequest,
-  ChangeMetadataByToken,
-  ChangeProjectRequest,
   type Device,
   DeviceDeactivatedV1,
-  GetDevice,
+  deviceRequests,
   NotificationOpenedV1,
   newNotificationId,
   type ProjectId,
+  projectRequests,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { describe, expect, test } from "vitest";
@@ -23,7 +21,7 @@ const registry = useRegistry({
 });
 const day = 86_400_000;
 
-const get = (id: Device["id"]) => registry.ask(GetDevice, { projectId, deviceId: id });
+const get = (id: Device["id"]) => registry.ask(deviceRequests.get, { projectId, deviceId: id });
 const collection = () => registry.db.collection<{ _id: string; lastSeenAt?: Date; updatedAt?: Date }>("devices");
 
 /** A device that was last seen `days` days ago. */
@@ -39,18 +37,23 @@ describe("a device is seen", () => {
   test("when its app writes metadata, also the same again, and not when the backend does", async () => {
     const device = await seenDaysAgo(3);
     const change = { metadata: { plan: "pro" } };
-    const byBackend = await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change });
+    const byBackend = await registry.ask(deviceRequests.change, { projectId, deviceId: device.id, change });
     expect(byBackend.last_seen_at).toBe(device.last_seen_at);
-    await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change, byApp: true });
+    await registry.ask(deviceRequests.change, { projectId, deviceId: device.id, change, byApp: true });
     await eventually(async () => expect(isSeenNow(await get(device.id))).toBe(true));
 
     const other = await seenDaysAgo(3, "other");
     const more = { metadata: { plan: "team" } };
-    const byApp = await registry.ask(ChangeDeviceRequest, { projectId, deviceId: other.id, change: more, byApp: true });
+    const byApp = await registry.ask(deviceRequests.change, {
+      projectId,
+      deviceId: other.id,
+      change: more,
+      byApp: true,
+    });
     expect(isSeenNow(byApp)).toBe(true);
 
     const third = await seenDaysAgo(3, "third");
-    await registry.ask(ChangeMetadataByToken, { projectId, token: third.token, metadata: {} });
+    await registry.ask(deviceRequests.changeByToken, { projectId, token: third.token, metadata: {} });
     await eventually(async () => expect(isSeenNow(await get(third.id))).toBe(true));
   });
 
@@ -78,7 +81,7 @@ describe("a project with stale_after", () => {
     const [silent, fresh] = [await seenDaysAgo(31), await seenDaysAgo(29)];
     const never = await seenDaysAgo(40, "from before there was a time");
     await collection().updateOne({ _id: never.id }, { $unset: { lastSeenAt: "" } });
-    const project = await registry.ask(ChangeProjectRequest, { projectId, staleAfter: "30d" });
+    const project = await registry.ask(projectRequests.change, { projectId, staleAfter: "30d" });
     expect(project.stale_after).toBe("30d");
     await eventually(async () => {
       for (const { id } of [silent, never])
@@ -96,17 +99,17 @@ describe("a project with stale_after", () => {
   });
 
   test("deactivates none once it is off", async () => {
-    await registry.ask(ChangeProjectRequest, { projectId, staleAfter: "30d" });
-    const off = await registry.ask(ChangeProjectRequest, { projectId, staleAfter: null });
+    await registry.ask(projectRequests.change, { projectId, staleAfter: "30d" });
+    const off = await registry.ask(projectRequests.change, { projectId, staleAfter: null });
     expect(off).not.toHaveProperty("stale_after");
     const silent = await seenDaysAgo(31);
     const later = await registry.project();
-    await registry.ask(ChangeProjectRequest, { projectId: later, staleAfter: "30d" });
+    await registry.ask(projectRequests.change, { projectId: later, staleAfter: "30d" });
     // A pass over all projects deactivates a device of another project, but not this one.
     const { device } = await registry.register(later, apnsToken("later"));
     await collection().updateOne({ _id: device.id }, { $set: { lastSeenAt: new Date(0) } });
     await eventually(async () =>
-      expect(await registry.ask(GetDevice, { projectId: later, deviceId: device.id })).toMatchObject({
+      expect(await registry.ask(deviceRequests.get, { projectId: later, deviceId: device.id })).toMatchObject({
         status: "inactive",
       }),
     );

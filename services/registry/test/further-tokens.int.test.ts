@@ -1,19 +1,12 @@
 import {
-  ChangeDeviceRequest,
-  CountAudience,
-  DeleteDevice,
-  DeleteFurtherToken,
+  audienceRequests,
   type DeviceId,
   DeviceUpdatedV1,
-  ExplainDevice,
-  GetDevice,
+  deviceRequests,
   maxFurtherTokens,
-  NoteStateOfToken,
   type ProjectId,
-  PutFurtherTokenRequest,
   pushTokenHash,
-  ResolveSends,
-  SubscribeDevices,
+  topicRequests,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -37,12 +30,13 @@ beforeEach(async () => {
 });
 
 const put = (deviceId: DeviceId, push: string, name = push, more: object = {}) =>
-  registry.ask(PutFurtherTokenRequest, { projectId, deviceId, push, token: tokenOf(name), ...more });
-const remove = (deviceId: DeviceId, push: string) => registry.ask(DeleteFurtherToken, { projectId, deviceId, push });
+  registry.ask(deviceRequests.putToken, { projectId, deviceId, push, token: tokenOf(name), ...more });
+const remove = (deviceId: DeviceId, push: string) =>
+  registry.ask(deviceRequests.deleteToken, { projectId, deviceId, push });
 const change = (deviceId: DeviceId, change: object) =>
-  registry.ask(ChangeDeviceRequest, { projectId, deviceId, change });
+  registry.ask(deviceRequests.change, { projectId, deviceId, change });
 const tokensOf = async (deviceId: DeviceId) =>
-  ((await registry.ask(GetDevice, { projectId, deviceId })).tokens ?? []).map(({ type, name, token }) => ({
+  ((await registry.ask(deviceRequests.get, { projectId, deviceId })).tokens ?? []).map(({ type, name, token }) => ({
     ...{ type, token },
     ...(name !== undefined && { name }),
   }));
@@ -79,7 +73,7 @@ describe("a token of a push type", () => {
     await registry.register(projectId, apnsToken(`${projectId}/one`), { metadata: { n: 1 } });
     expect((await stored(device))?.facets).toContain("p:voip");
     expect(await tokensOf(device)).toHaveLength(1);
-    await registry.ask(DeleteDevice, { projectId, deviceId: device });
+    await registry.ask(deviceRequests.delete, { projectId, deviceId: device });
     expect(await stored(device)).not.toHaveProperty("tokens");
     await put(other, "voip");
   });
@@ -94,7 +88,7 @@ describe("a token of a push type", () => {
   test("of an activity asks for its state until that is on its way, however late", async () => {
     const key = "activity/order";
     const note = (name: string) =>
-      registry.ask(NoteStateOfToken, {
+      registry.ask(deviceRequests.noteState, {
         projectId,
         deviceId: device,
         push: key,
@@ -162,7 +156,7 @@ describe("a token of a push type", () => {
     await change(device, { metadata, identifiers: { current_locale: "es-MX", current_time_zone: "America/Lima" } });
     for (let at = 0; at < 5; at++) await put(device, `controls/c${at}`);
     const subscribe = (topic: string) =>
-      registry.ask(SubscribeDevices, { projectId, topic, devices: [device], create: true });
+      registry.ask(topicRequests.subscribe, { projectId, topic, devices: [device], create: true });
     expect(await subscribe("last")).toMatchObject({ full: [] });
     expect(await subscribe("too-much")).toMatchObject({ full: [device] });
     await put(device, "voip");
@@ -175,7 +169,7 @@ describe("a send with a push type", () => {
   });
 
   const resolve = async (targets: string[], push?: string) => {
-    const { sends } = await registry.ask(ResolveSends, {
+    const { sends } = await registry.ask(audienceRequests.resolve, {
       projectId,
       sends: [{ targets }, { targets, push }],
       limit: 100,
@@ -212,15 +206,15 @@ describe("a send with a push type", () => {
     "to %s counts the devices with its token",
     async (target) => {
       const wanted = { projectId, targets: [target], push: "voip" };
-      expect((await registry.ask(CountAudience, wanted)).devices).toEqual({ ios: 1, android: 0, web: 0 });
+      expect((await registry.ask(audienceRequests.count, wanted)).devices).toEqual({ ios: 1, android: 0, web: 0 });
       await change(device, { status: "inactive" });
-      expect((await registry.ask(CountAudience, wanted)).devices).toEqual({ ios: 0, android: 0, web: 0 });
+      expect((await registry.ask(audienceRequests.count, wanted)).devices).toEqual({ ios: 0, android: 0, web: 0 });
     },
   );
 
   test("explains why it does not reach a device", async () => {
     const explain = (deviceId: DeviceId) =>
-      registry.ask(ExplainDevice, { projectId, deviceId, targets: ["topic:news"], push: "voip" });
+      registry.ask(audienceRequests.explain, { projectId, deviceId, targets: ["topic:news"], push: "voip" });
     expect(await explain(other)).toMatchObject({ matched: "topic:news", noToken: true });
     expect(await explain(device)).not.toHaveProperty("noToken");
   });

@@ -1,4 +1,4 @@
-import { GetDevice, IdentifyDevice, type ProjectId, secretHash } from "@herald/contracts";
+import { deviceRequests, type ProjectId, secretHash } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
 import { apnsToken, failure, useRegistry } from "./registry-fixture.ts";
 
@@ -14,7 +14,7 @@ const token = apnsToken("one");
 
 describe("identification by a client", () => {
   const identify = (token: string, rest: object = {}) =>
-    registry.ask(IdentifyDevice, { projectId, platform: "ios", token, ...rest });
+    registry.ask(deviceRequests.identify, { projectId, platform: "ios", token, ...rest });
 
   test("of a new device answers a credential, of a known one none, and keeps the one it has", async () => {
     const first = await identify(token, { metadata: { a: 1 } });
@@ -40,7 +40,7 @@ describe("identification by a client", () => {
         device: { id: device.id, status: "active" },
       });
     }
-    expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toMatchObject({
+    expect(await registry.ask(deviceRequests.get, { projectId, deviceId: device.id })).toMatchObject({
       token: next,
       topics: ["news"],
     });
@@ -58,7 +58,7 @@ describe("identification by a client", () => {
         device: { id: device.id, status: "active" },
       });
     }
-    expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toMatchObject({
+    expect(await registry.ask(deviceRequests.get, { projectId, deviceId: device.id })).toMatchObject({
       token: "cAbCdEfGhIjKlMnOpQrStU",
       token_kind: "fid",
       metadata: { plan: "pro" },
@@ -75,13 +75,13 @@ describe("identification by a client", () => {
     for (const [at, proof] of [{}, { provenDevice: other.device.id }].entries()) {
       const { created, device: made } = await identify(apnsToken(`next ${at}`), { previousToken: token, ...proof });
       expect(created).toBe(true);
-      expect(await registry.ask(GetDevice, { projectId, deviceId: made.id })).toMatchObject({
+      expect(await registry.ask(deviceRequests.get, { projectId, deviceId: made.id })).toMatchObject({
         user_id: null,
         topics: [],
       });
     }
     expect(await identify(other.device.token, { previousToken: token })).toMatchObject({ created: false });
-    expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toEqual(device);
+    expect(await registry.ask(deviceRequests.get, { projectId, deviceId: device.id })).toEqual(device);
   });
 
   test("with an unknown previous token is a new device", async () => {
@@ -100,7 +100,7 @@ describe("identification by a client", () => {
       messages: ["identifier: another device holds this push token"],
     });
     for (const { device } of [one, other])
-      expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toEqual(device);
+      expect(await registry.ask(deviceRequests.get, { projectId, deviceId: device.id })).toEqual(device);
   });
 
   test("of many devices that rotate onto one token, one gets it", async () => {

@@ -1,12 +1,9 @@
 import { publish } from "@herald/bus";
 import {
-  CreateImportRequest,
-  GetImport,
   ImportChunkV1,
   type ImportFormat,
   importLimits,
-  ListImportErrors,
-  ListImports,
+  importRequests,
   newImportId,
   type ProjectId,
 } from "@herald/contracts";
@@ -33,7 +30,7 @@ type File = {
 /** Imports a file and returns its report. */
 const importFile = async ({ format, dryRun = false, header, chunks, times = 1 }: File) => {
   const importId = newImportId(new Date());
-  await registry.ask(CreateImportRequest, { projectId, importId, format, dryRun });
+  await registry.ask(importRequests.create, { projectId, importId, format, dryRun });
   let firstLine = 1;
   for (const [index, lines] of chunks.entries()) {
     const content = lines.map((text, at) => ({ n: firstLine + at, text }));
@@ -48,7 +45,7 @@ const importFile = async ({ format, dryRun = false, header, chunks, times = 1 }:
   }
   return eventually(
     async () => {
-      const found = await registry.ask(GetImport, { projectId, importId });
+      const found = await registry.ask(importRequests.get, { projectId, importId });
       expect(found.status).toBe("completed");
       return found;
     },
@@ -105,7 +102,7 @@ test("lines without a provider leave room for the errors of others", async () =>
   const kept = importLimits.unsupportedErrors;
   expect(found).toMatchObject({ refused: 5_501, unsupported: 5_500, errors_left_out: 5_500 - kept });
   const page = { by: "page", page: kept + 1, perPage: 1 } as const;
-  const { data } = await registry.ask(ListImportErrors, { projectId, importId: found.id, page });
+  const { data } = await registry.ask(importRequests.errors, { projectId, importId: found.id, page });
   expect(data).toMatchObject([{ line: 5_501, field: "token", code: "invalid-value" }]);
 });
 
@@ -129,7 +126,7 @@ test("says where renamed fields are, and leaves all this out of lists", async ()
       { field: "plan.name", name: "metadata.plan_name_2", lines: 1 },
     ],
   });
-  const list = await registry.ask(ListImports, { projectId, page: { by: "page", page: 1, perPage: 10 } });
+  const list = await registry.ask(importRequests.list, { projectId, page: { by: "page", page: 1, perPage: 10 } });
   const { unused: _, renamed: __, ...listed } = found;
   expect(list.data).toEqual([listed]);
 });

@@ -1,11 +1,9 @@
 import { publish } from "@herald/bus";
 import {
-  CreateImportRequest,
-  GetImport,
   ImportChunkV1,
   type ImportId,
   importLimits,
-  ListImportErrors,
+  importRequests,
   newImportId,
   type ProjectId,
 } from "@herald/contracts";
@@ -25,7 +23,7 @@ beforeEach(async () => {
 
 const create = async (): Promise<ImportId> => {
   const importId = newImportId(new Date());
-  await registry.ask(CreateImportRequest, { projectId, importId, format: "herald", dryRun: false });
+  await registry.ask(importRequests.create, { projectId, importId, format: "herald", dryRun: false });
   return importId;
 };
 type Chunk = { readonly firstLine: number; readonly last: boolean; readonly devices: readonly object[] };
@@ -43,14 +41,15 @@ const send = (importId: ImportId, { firstLine, last, devices }: Chunk, id = `${i
 const completed = (importId: ImportId) =>
   eventually(
     async () => {
-      const found = await registry.ask(GetImport, { projectId, importId });
+      const found = await registry.ask(importRequests.get, { projectId, importId });
       expect(found.status).toBe("completed");
       return found;
     },
     { timeoutMs: 30_000 },
   );
 const errorsOf = async (importId: ImportId) =>
-  (await registry.ask(ListImportErrors, { projectId, importId, page: { by: "page", page: 1, perPage: 100 } })).data;
+  (await registry.ask(importRequests.errors, { projectId, importId, page: { by: "page", page: 1, perPage: 100 } }))
+    .data;
 const device = (seed: string | number, rest: object = {}) => ({
   platform: "ios",
   token: apnsToken(`${projectId} ${seed}`),
@@ -103,7 +102,7 @@ test("a project may have 20 unfinished imports, of which those without a file co
     messages: [expect.stringContaining("at most 20 unfinished")],
   });
   // A repeat finds its import.
-  await registry.ask(CreateImportRequest, { projectId, importId: first, format: "herald", dryRun: false });
+  await registry.ask(importRequests.create, { projectId, importId: first, format: "herald", dryRun: false });
   await send(first, { firstLine: 1, last: true, devices: [device("one")] });
   await completed(first);
   await create();
@@ -166,7 +165,7 @@ describe("a chunk that fails each time", () => {
     const importId = await create();
     await send(importId, { firstLine: 1, last: false, devices: [device(1), device(2)] });
     await eventually(async () =>
-      expect(await registry.ask(GetImport, { projectId, importId })).toMatchObject({ lines_processed: 2 }),
+      expect(await registry.ask(importRequests.get, { projectId, importId })).toMatchObject({ lines_processed: 2 }),
     );
     // A newer release, since rolled back, could have stored this format.
     const imports = registry.db.collection<{ _id: string }>("imports");
@@ -196,7 +195,7 @@ describe("a chunk that fails each time", () => {
     await publish(registry.bus, anything, { projectId, importId, firstLine: 3, lines: -1 }, { id: `${importId}/3` });
     await send(importId, { firstLine: 5, last: true, devices: [device(5)] });
     await eventually(async () =>
-      expect(await registry.ask(GetImport, { projectId, importId })).toMatchObject({
+      expect(await registry.ask(importRequests.get, { projectId, importId })).toMatchObject({
         status: "processing",
         lines_processed: 3,
         refused: 0,

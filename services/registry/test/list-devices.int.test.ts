@@ -1,4 +1,4 @@
-import { type DeviceFilter, ListDevices, type ListRequest, type ProjectId } from "@herald/contracts";
+import { type DeviceFilter, deviceRequests, type ListRequest, type ProjectId } from "@herald/contracts";
 import { beforeAll, describe, expect, test } from "vitest";
 import { useRegistry } from "./registry-fixture.ts";
 import { seedDevices } from "./seed-devices.ts";
@@ -19,7 +19,7 @@ test("many devices are listed by pages, counts, statuses and walks", async () =>
     .updateMany({ projectId, _id: { $in: inactive.map(({ _id }) => _id) } }, { $set: { status: "inactive" } });
 
   const page = (page: number, status?: "active" | "inactive") =>
-    registry.ask(ListDevices, { projectId, status, page: { by: "page", page, perPage: 100 } });
+    registry.ask(deviceRequests.list, { projectId, status, page: { by: "page", page, perPage: 100 } });
   expect(await page(1)).toMatchObject({ pagination: { count: 1_050, pages: 11, from: 1, to: 100 } });
   expect(await page(11)).toMatchObject({ pagination: { from: 1_001, to: 1_050 } });
   expect(await page(12)).toMatchObject({ data: [], pagination: { from: 0, to: 0 } });
@@ -28,7 +28,7 @@ test("many devices are listed by pages, counts, statuses and walks", async () =>
 
   const seen: string[] = [];
   for (let after: string | null = ""; after !== null; ) {
-    const walked: { data: { id: string }[]; next?: string | null } = await registry.ask(ListDevices, {
+    const walked: { data: { id: string }[]; next?: string | null } = await registry.ask(deviceRequests.list, {
       projectId,
       page: { by: "key", after, perPage: 100 },
     });
@@ -61,7 +61,7 @@ describe("devices of two platforms, users and statuses", () => {
   });
 
   const list = async (filter: DeviceFilter, request: Partial<ListRequest> = {}) => {
-    const { data } = await registry.ask(ListDevices, {
+    const { data } = await registry.ask(deviceRequests.list, {
       projectId,
       ...filter,
       page: { by: "page", page: 1, perPage: 100, ...request } as ListRequest,
@@ -98,7 +98,7 @@ describe("devices of two platforms, users and statuses", () => {
     const walked: number[] = [];
     for (let after: string | null = ""; after !== null; ) {
       const page = { by: "key", after, perPage: 2, newestFirst: true } as const;
-      const found: { data: { token: string }[]; next?: string | null } = await registry.ask(ListDevices, {
+      const found: { data: { token: string }[]; next?: string | null } = await registry.ask(deviceRequests.list, {
         projectId,
         platform: "ios",
         page,

@@ -1,4 +1,4 @@
-import { CountAudience, type Device, ListDevices, type ListRequest, type ProjectId } from "@herald/contracts";
+import { audienceRequests, type Device, deviceRequests, type ListRequest, type ProjectId } from "@herald/contracts";
 import { encodeAfter } from "@herald/mongo";
 import { beforeAll, describe, expect, test } from "vitest";
 import { failure, patient, patientMs, useRegistry } from "./registry-fixture.ts";
@@ -39,7 +39,7 @@ type Options = Partial<ListRequest> & {
 
 const page = async ({ match, platform, user_id, token, after = "", perPage = 100, ...range }: Options): Promise<Page> =>
   (await registry.ask(
-    ListDevices,
+    deviceRequests.list,
     { projectId, match, platform, user_id, token, page: { ...range, by: "key", after, perPage } },
     patientMs,
   )) as Page;
@@ -78,7 +78,7 @@ describe("a walk meets each device that a send reaches once", () => {
   ] as [string, (at: number) => boolean][])("%s", async (match, matches) => {
     const { found } = await walk({ match });
     expect(found).toEqual(numbers(matches));
-    const { devices } = await registry.ask(CountAudience, { projectId, targets: [match] });
+    const { devices } = await registry.ask(audienceRequests.count, { projectId, targets: [match] });
     expect(devices.ios + devices.android + devices.web).toBe(found.length);
   });
 

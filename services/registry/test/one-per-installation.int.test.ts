@@ -1,12 +1,4 @@
-import {
-  ChangeDeviceRequest,
-  CountAudience,
-  ExplainDevice,
-  IdentifyDevice,
-  ListDevices,
-  type ProjectId,
-  ResolveSends,
-} from "@herald/contracts";
+import { audienceRequests, deviceRequests, type ProjectId } from "@herald/contracts";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createAudienceStore } from "../src/stores/audience-store.ts";
 import { type ExpandTest, sorted, startExpandTest } from "./expand-fixture.ts";
@@ -74,7 +66,7 @@ test("of two devices of one installation the platform's own provider wins, in br
   const { own, fcm } = await registerTwice({ userId: "u1" });
   const single = (await world.registry.register(projectId, "alone", { provider: "fcm", topics: ["news"] })).device;
   expect(sorted((await world.expand(["topic:news"])).devices)).toEqual(sorted([own.id, single.id]));
-  const { sends } = await world.registry.ask(ResolveSends, {
+  const { sends } = await world.registry.ask(audienceRequests.resolve, {
     projectId,
     sends: [{ targets: ["user:u1"] }, { targets: [fcm.id] }],
     limit: 100,
@@ -82,11 +74,15 @@ test("of two devices of one installation the platform's own provider wins, in br
   const ids = sends.map((send) => send?.batches.flatMap(({ devices }) => devices.map(({ id }) => id)));
   // Only the FCM device is named, so nothing else reaches the phone.
   expect(ids).toEqual([[own.id], [fcm.id]]);
-  expect(await world.registry.ask(CountAudience, { projectId, targets: ["topic:news"] })).toEqual({
+  expect(await world.registry.ask(audienceRequests.count, { projectId, targets: ["topic:news"] })).toEqual({
     devices: { ios: 2, android: 0, web: 0 },
     unmatched: [],
   });
-  const explained = await world.registry.ask(ExplainDevice, { projectId, deviceId: fcm.id, targets: ["topic:news"] });
+  const explained = await world.registry.ask(audienceRequests.explain, {
+    projectId,
+    deviceId: fcm.id,
+    targets: ["topic:news"],
+  });
   expect(explained).toMatchObject({ matched: "topic:news", reachedThrough: own.id });
 });
 
@@ -101,7 +97,7 @@ test("the FCM device gets it when the other one is inactive, of another user, or
 
 /** What an app does without a credential: it names any token and any installation. */
 const identify = (token: string, rest: { provider?: "fcm"; installationId: string; metadata?: { plan: string } }) =>
-  world.registry.ask(IdentifyDevice, { projectId, platform: "ios", token, ...rest });
+  world.registry.ask(deviceRequests.identify, { projectId, platform: "ios", token, ...rest });
 
 test("a device without proof takes no other device's pushes, nor does it end the backend's word", async () => {
   const { fcm, installationId } = await registerTwice({ topics: [] }, { topics: ["news"] });
@@ -139,7 +135,7 @@ test("an installation may have eight active devices of a user; an installation t
   );
   expect(moved.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled"]);
   const change = { installation_id: "many" };
-  await expect(world.registry.ask(ChangeDeviceRequest, { projectId, deviceId: fcm.id, change })).rejects.toThrow(
+  await expect(world.registry.ask(deviceRequests.change, { projectId, deviceId: fcm.id, change })).rejects.toThrow(
     /installation_id: 8 active devices/,
   );
   const { device: ninth } = await world.registry.register(projectId, apnsToken("ninth"), { topics: ["news"] });
@@ -155,7 +151,7 @@ test("what devices of an installation have stored is not read, unless the target
   const { own, fcm, installationId } = await registerTwice({ userId: "u1" });
   const metadata = { note: "x".repeat(9_000), plan: "pro" };
   for (const device of [own, fcm])
-    await world.registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change: { metadata } });
+    await world.registry.ask(deviceRequests.change, { projectId, deviceId: device.id, change: { metadata } });
   const rows: object[] = [];
   const take = async (part: readonly object[]) => void rows.push(...part);
   const key = JSON.stringify(["ios", "u1", installationId]);
@@ -173,7 +169,7 @@ test("an installation id is shown, changed and removed like other fields", async
   const { own, fcm, installationId } = await registerTwice();
   expect(own).toMatchObject({ installation_id: installationId });
   const change = (installation: string | null) =>
-    world.registry.ask(ChangeDeviceRequest, {
+    world.registry.ask(deviceRequests.change, {
       projectId,
       deviceId: fcm.id,
       change: { installation_id: installation },
@@ -181,6 +177,9 @@ test("an installation id is shown, changed and removed like other fields", async
   expect(await change("elsewhere")).toMatchObject({ installation_id: "elsewhere" });
   expect(sorted((await world.expand(["topic:news"])).devices)).toEqual(sorted([own.id, fcm.id]));
   expect(await change(null)).not.toHaveProperty("installation_id");
-  const { data } = await world.registry.ask(ListDevices, { projectId, page: { by: "page", page: 1, perPage: 10 } });
+  const { data } = await world.registry.ask(deviceRequests.list, {
+    projectId,
+    page: { by: "page", page: 1, perPage: 10 },
+  });
   expect(data.find(({ id }) => id === fcm.id)).not.toHaveProperty("installation_id");
 });

@@ -1,20 +1,13 @@
 import { openBucket } from "@herald/bus";
 import {
-  ChangeOperatorRequest,
-  CreateOperatorRequest,
-  DeleteOperator,
-  GetOperator,
   identityHash,
-  ListOperators,
   newOperatorId,
   newOperatorToken,
   newProjectId,
   type OperatorId,
   OperatorRecord,
+  operatorRequests,
   type ProjectGrant,
-  RotateOperatorToken,
-  SignInOperator,
-  SignOutOperator,
   secretHash,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
@@ -33,7 +26,7 @@ const grant: ProjectGrant = { id: newProjectId(new Date()), role: "operator" };
 
 const create = async (operatorId: OperatorId = newOperatorId(new Date()), tokenHash = newHash()) => {
   const fields = { name: "Maria", role: "viewer" as const, projects: [grant] };
-  const operator = await registry.ask(CreateOperatorRequest, { operatorId, ...fields, tokenHash });
+  const operator = await registry.ask(operatorRequests.create, { operatorId, ...fields, tokenHash });
   return { operatorId, tokenHash, operator };
 };
 
@@ -57,16 +50,16 @@ test("a repeated creation makes one operator, with the later token", async () =>
 test("grants are replaced, and a sign-out is replicated with the token as it was, before the reply", async () => {
   const { operatorId, tokenHash } = await create();
   const projects = [{ ...grant, role: "admin" as const }];
-  await registry.ask(ChangeOperatorRequest, { operatorId, projects });
+  await registry.ask(operatorRequests.change, { operatorId, projects });
   expect(await recordOf(tokenHash)).toMatchObject({ role: "viewer", projects });
-  const { signed_out_at: signedOutAt } = await registry.ask(SignOutOperator, { operatorId });
+  const { signed_out_at: signedOutAt } = await registry.ask(operatorRequests.signOut, { operatorId });
   expect(signedOutAt).toBeDefined();
   expect(await recordOf(tokenHash)).toMatchObject({ signedOutAt, projects });
 });
 
 test("a changed role is replicated before the reply", async () => {
   const { operatorId, tokenHash } = await create();
-  const changed = await registry.ask(ChangeOperatorRequest, { operatorId, role: "admin" });
+  const changed = await registry.ask(operatorRequests.change, { operatorId, role: "admin" });
   expect(changed).toMatchObject({ name: "Maria", role: "admin" });
   expect(await recordOf(tokenHash)).toMatchObject({ role: "admin" });
 });
@@ -74,7 +67,7 @@ test("a changed role is replicated before the reply", async () => {
 test("a replaced token is removed from the gateways before the reply", async () => {
   const { operatorId, tokenHash } = await create();
   const next = newHash();
-  const rotated = await registry.ask(RotateOperatorToken, { operatorId, tokenHash: next });
+  const rotated = await registry.ask(operatorRequests.rotate, { operatorId, tokenHash: next });
   expect(rotated.rotated_at).toBeDefined();
   expect([await recordOf(tokenHash), await recordOf(next)]).toEqual([undefined, expect.anything()]);
 });
@@ -82,7 +75,7 @@ test("a replaced token is removed from the gateways before the reply", async () 
 test("tokens that are replaced at the same time leave one that works", async () => {
   const { operatorId, tokenHash } = await create();
   const hashes = Array.from({ length: 8 }, newHash);
-  await Promise.all(hashes.map((next) => registry.ask(RotateOperatorToken, { operatorId, tokenHash: next })));
+  await Promise.all(hashes.map((next) => registry.ask(operatorRequests.rotate, { operatorId, tokenHash: next })));
   const current = (await documents().findOne({ _id: operatorId }))?.tokenHash ?? "";
   await eventually(async () => {
     const live = [];
@@ -93,7 +86,7 @@ test("tokens that are replaced at the same time leave one that works", async () 
 
 const signIn = (subject: string, fields: { groups?: string[]; everyone?: boolean; name?: string } = {}) => {
   const person = { name: "Maria", groups: ["staff"], everyone: false, ...fields };
-  return registry.ask(SignInOperator, {
+  return registry.ask(operatorRequests.signIn, {
     issuer: "https://id.example",
     subject,
     email: "m@example.com",
@@ -118,7 +111,7 @@ test("a person without group, role or grant is refused, and has lost the earlier
   const { id: operatorId } = await signIn("leaver");
   expect(await failure(signIn("leaver", { groups: [] }))).toMatchObject({ code: "sign-in-not-permitted" });
   expect(await identityRecord("leaver")).toMatchObject({ groups: [] });
-  await registry.ask(ChangeOperatorRequest, { operatorId, projects: [grant] });
+  await registry.ask(operatorRequests.change, { operatorId, projects: [grant] });
   expect(await signIn("leaver", { groups: [] })).toMatchObject({ id: operatorId, projects: [grant] });
   expect(await signIn("anyone", { groups: [], everyone: true })).toMatchObject({ role: "member" });
 });
@@ -126,12 +119,12 @@ test("a person without group, role or grant is refused, and has lost the earlier
 test("a token of such an operator has none of the groups' roles, and both end with a deletion", async () => {
   const { id: operatorId } = await signIn("with-token");
   const tokenHash = newHash();
-  await registry.ask(RotateOperatorToken, { operatorId, tokenHash });
+  await registry.ask(operatorRequests.rotate, { operatorId, tokenHash });
   expect([(await recordOf(tokenHash))?.groups, (await identityRecord("with-token"))?.groups]).toEqual([
     undefined,
     ["staff"],
   ]);
-  await registry.ask(DeleteOperator, { operatorId });
+  await registry.ask(operatorRequests.delete, { operatorId });
   expect([await recordOf(tokenHash), await identityRecord("with-token")]).toEqual([undefined, undefined]);
   await documents().insertOne({ ...deletedHalfway, identityHash: identityHash("https://id.example", "with-token") });
   expect((await signIn("with-token")).id).not.toBe(deletedHalfway._id);
@@ -144,18 +137,18 @@ const deletedHalfway: OperatorDocument = {
 
 test("a deleted operator is gone from the gateways before the reply, and then from the database", async () => {
   const { operatorId, tokenHash } = await create();
-  await registry.ask(DeleteOperator, { operatorId });
+  await registry.ask(operatorRequests.delete, { operatorId });
   expect(await recordOf(tokenHash)).toBeUndefined();
   await eventually(async () => expect(await documents().findOne({ _id: operatorId })).toBeNull());
-  for (const contract of [GetOperator, SignOutOperator, DeleteOperator])
+  for (const contract of [operatorRequests.get, operatorRequests.signOut, operatorRequests.delete])
     expect(await failure(registry.ask(contract, { operatorId }))).toMatchObject({ code: "operator-not-found" });
-  const again = registry.ask(RotateOperatorToken, { operatorId, tokenHash: newHash() });
+  const again = registry.ask(operatorRequests.rotate, { operatorId, tokenHash: newHash() });
   expect(await failure(again)).toMatchObject({ code: "operator-not-found" });
 });
 
 test("operators are listed in pages, oldest first", async () => {
   const [first, second] = [await create(), await create()];
-  const { data } = await registry.ask(ListOperators, { page: { by: "page", page: 1, perPage: 100 } });
+  const { data } = await registry.ask(operatorRequests.list, { page: { by: "page", page: 1, perPage: 100 } });
   const ids = data.map(({ id }) => id);
   expect(ids).toEqual(ids.toSorted());
   expect(ids).toEqual(expect.arrayContaining([first.operatorId, second.operatorId]));

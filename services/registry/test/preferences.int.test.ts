@@ -1,23 +1,18 @@
 import { createHmac } from "node:crypto";
 import {
-  AuthenticateUser,
-  ChangeDeviceRequest,
-  CheckRecipients,
-  CreateIdentityKeyRequest,
+  audienceRequests,
   type DeclaredKind,
-  DeleteProject,
   type DeviceId,
-  EraseUser,
-  GetPreferences,
-  IdentifyDevice,
+  deviceRequests,
+  identityKeyRequests,
+  kindRequests,
   newDeviceId,
   newIdentityKeyId,
   type ProjectId,
-  PutDevicesRequest,
-  PutKindRequest,
-  PutPreferences,
+  preferenceRequests,
+  projectRequests,
   projectRulesKey,
-  ResolveSends,
+  userRequests,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -30,7 +25,7 @@ const registry = useRegistry({
 let projectId: ProjectId;
 
 const declare = (kind: string, change: Partial<DeclaredKind> = {}) =>
-  registry.ask(PutKindRequest, {
+  registry.ask(kindRequests.put, {
     projectId,
     kind: { kind, title: kind, on_by_default: true, critical: false, ...change },
   });
@@ -42,7 +37,7 @@ beforeEach(async () => {
 });
 
 const put = (of: { device: DeviceId } | { user: string }, kinds: Record<string, boolean>, more = {}) =>
-  registry.ask(PutPreferences, { projectId, of, preferences: { kinds, ...more } });
+  registry.ask(preferenceRequests.put, { projectId, of, preferences: { kinds, ...more } });
 const shown = ({ kinds }: Awaited<ReturnType<typeof put>>) => kinds.map(({ kind, on, set_by }) => [kind, on, set_by]);
 const register = async (userId?: string): Promise<DeviceId> => {
   const token = apnsToken(`${projectId}${userId}${Math.random()}`);
@@ -50,7 +45,7 @@ const register = async (userId?: string): Promise<DeviceId> => {
 };
 const isOff = async (id: DeviceId, name = "offers", on = true) => {
   const sends = [{ targets: [`device:${id}`], rules: { kind: { name, on } } }];
-  const answer = await registry.ask(ResolveSends, { projectId, sends, limit: 100 });
+  const answer = await registry.ask(audienceRequests.resolve, { projectId, sends, limit: 100 });
   return answer.sends[0]?.batches[0]?.devices[0]?.off === true;
 };
 
@@ -63,7 +58,7 @@ describe("a device", () => {
       ["offers", true, "default"],
       ["tips", false, "default"],
     ];
-    expect(shown(await registry.ask(GetPreferences, { projectId, of }))).toEqual(unset);
+    expect(shown(await registry.ask(preferenceRequests.get, { projectId, of }))).toEqual(unset);
     expect([await isOff(id), await isOff(id, "tips", false)]).toEqual([false, true]);
     expect(shown(await put(of, { offers: false, tips: true }))).toEqual([
       unset[0],
@@ -96,7 +91,7 @@ describe("a device", () => {
     await put(of, { alerts: true });
     const unknown = { device: newDeviceId(new Date()) };
     expect(await failure(put(unknown, {}))).toMatchObject({ code: "device-not-found" });
-    expect(await failure(registry.ask(GetPreferences, { projectId, of: unknown }))).toMatchObject({
+    expect(await failure(registry.ask(preferenceRequests.get, { projectId, of: unknown }))).toMatchObject({
       code: "device-not-found",
     });
   });
@@ -108,20 +103,20 @@ describe("a user", () => {
     expect(shown(await put({ user: "ann" }, { offers: false }))).toContainEqual(["offers", false, "user"]);
     const second = await register("ann");
     const other = await register("bob");
-    await registry.ask(PutDevicesRequest, {
+    await registry.ask(deviceRequests.put, {
       projectId,
       devices: [{ platform: "ios", token: apnsToken(`${projectId}put`), user_id: "ann" }],
     });
     expect([await isOff(first), await isOff(second), await isOff(other)]).toEqual([true, true, false]);
     await put({ device: first }, { offers: true });
-    expect(shown(await registry.ask(GetPreferences, { projectId, of: { device: first } }))).toContainEqual([
+    expect(shown(await registry.ask(preferenceRequests.get, { projectId, of: { device: first } }))).toContainEqual([
       "offers",
       false,
       "user",
     ]);
-    await registry.ask(ChangeDeviceRequest, { projectId, deviceId: other, change: { user_id: "ann" } });
+    await registry.ask(deviceRequests.change, { projectId, deviceId: other, change: { user_id: "ann" } });
     expect(await isOff(other)).toBe(true);
-    await registry.ask(ChangeDeviceRequest, { projectId, deviceId: other, change: { user_id: null } });
+    await registry.ask(deviceRequests.change, { projectId, deviceId: other, change: { user_id: null } });
     expect(await isOff(other)).toBe(false);
     await put({ user: "ann" }, { offers: true });
     expect([await isOff(first), await isOff(second)]).toEqual([false, false]);
@@ -135,7 +130,7 @@ describe("a user", () => {
     expect(await put({ user: "ann" }, {}, { quiet_hours: hours })).toMatchObject({ quiet_hours: hours });
     expect((await registry.rules.get(projectRulesKey(projectId)))?.value).toMatchObject({ ownHours: true });
     const sends = [{ targets: [`device:${id}`], rules: { hours: true as const } }];
-    const answer = await registry.ask(ResolveSends, { projectId, sends, limit: 100 });
+    const answer = await registry.ask(audienceRequests.resolve, { projectId, sends, limit: 100 });
     expect(answer.sends[0]?.batches[0]?.devices[0]).toMatchObject({ quiet: "21:30-07:00" });
     expect(await put({ user: "ann" }, {})).not.toHaveProperty("quiet_hours");
   });
@@ -166,33 +161,33 @@ describe("a user", () => {
   test("leaves nothing when it is erased, nor when its project is deleted", async () => {
     await put({ user: "ann" }, { offers: false });
     await put({ user: "bob" }, { offers: false });
-    await registry.ask(EraseUser, { projectId, userId: "ann" });
+    await registry.ask(userRequests.erase, { projectId, userId: "ann" });
     const rows = registry.db.collection("userPreferences");
     expect((await rows.find({ projectId }).toArray()).map(({ userId }) => userId)).toEqual(["bob"]);
     expect(await isOff(await register("ann"))).toBe(false);
-    await registry.ask(DeleteProject, { projectId });
+    await registry.ask(projectRequests.delete, { projectId });
     await eventually(async () => expect(await rows.countDocuments({ projectId })).toBe(0));
   });
 
   test("is proven by a token of the project, and not by another one", async () => {
-    const made = await registry.ask(CreateIdentityKeyRequest, { projectId, keyId: newIdentityKeyId(new Date()) });
+    const made = await registry.ask(identityKeyRequests.create, { projectId, keyId: newIdentityKeyId(new Date()) });
     const sign = (aud: string, secret = made.secret ?? "") => {
       const iat = Math.floor((Date.now() + ahead) / 1_000);
       const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
       const text = `${part({ alg: "HS256" })}.${part({ sub: "ann", aud, iat, exp: iat + 600 })}`;
       return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
     };
-    const ask = (userToken: string) => registry.ask(AuthenticateUser, { projectId, userToken });
+    const ask = (userToken: string) => registry.ask(userRequests.authenticate, { projectId, userToken });
     expect(await ask(sign(projectId))).toEqual({ userId: "ann" });
     for (const wrong of [sign(await registry.project()), sign(projectId, "guessed")])
       expect(await failure(ask(wrong))).toMatchObject({ code: "user-token-invalid" });
-    await registry.ask(IdentifyDevice, {
+    await registry.ask(deviceRequests.identify, {
       projectId,
       platform: "ios",
       token: apnsToken("x"),
       userToken: sign(projectId),
     });
-    await registry.ask(EraseUser, { projectId, userId: "ann" });
+    await registry.ask(userRequests.erase, { projectId, userId: "ann" });
     expect(await failure(ask(sign(projectId)))).toMatchObject({ code: "user-token-invalid" });
   });
 });
@@ -201,7 +196,7 @@ test("what waited is muted if its kind was switched off meanwhile", async () => 
   const [off, on] = [await register(), await register()];
   await put({ device: off }, { offers: false });
   const devices = [{ id: off }, { id: on }];
-  expect(await registry.ask(CheckRecipients, { projectId, devices })).toEqual({ moved: [] });
+  expect(await registry.ask(audienceRequests.check, { projectId, devices })).toEqual({ moved: [] });
   const kind = { name: "offers", on: true };
-  expect(await registry.ask(CheckRecipients, { projectId, devices, kind })).toEqual({ moved: [], muted: [off] });
+  expect(await registry.ask(audienceRequests.check, { projectId, devices, kind })).toEqual({ moved: [], muted: [off] });
 });

@@ -1,26 +1,17 @@
 import {
-  ChangeLimitsRequest,
-  ChangeProjectRequest,
-  CreateProjectRequest,
-  CreateTokenRequest,
-  CreateTopicRequest,
-  DeleteProject,
   defaultProtectedMetadata,
   defaultScopes,
-  GetDeviceQuota,
-  GetProject,
-  ListProjects,
-  ListTokens,
   newProjectId,
   newTokenId,
   newTopicId,
   ProjectDeletedV1,
   type ProjectId,
+  projectRequests,
   projectSettingsKey,
-  RevokeToken,
-  SetProjectKeyRequest,
   secretHash,
   type TokenId,
+  tokenRequests,
+  topicRequests,
 } from "@herald/contracts";
 import { createCounts } from "@herald/mongo";
 import { eventually } from "@herald/testing";
@@ -37,7 +28,7 @@ const firstPage = { by: "page" as const, page: 1, perPage: 20 };
 const projects = () => registry.db.collection<Document & { _id: string }>("projects");
 
 const create = (projectId: ProjectId, tokenId: TokenId = newTokenId(new Date()), secret = "secret") =>
-  registry.ask(CreateProjectRequest, {
+  registry.ask(projectRequests.create, {
     projectId,
     name: "App",
     openRegistration: true,
@@ -63,7 +54,7 @@ describe("a project", () => {
       protectedMetadata: defaultProtectedMetadata,
     });
     expect(await create(projectId, tokenId, projectId)).toEqual({ project, created: false });
-    expect(await registry.ask(GetProject, { projectId })).toEqual(project);
+    expect(await registry.ask(projectRequests.get, { projectId })).toEqual(project);
   });
 
   test("is listed until it is deleted", async () => {
@@ -71,7 +62,7 @@ describe("a project", () => {
     const listed = async () => {
       const ids: string[] = [];
       for (let after: string | null = ""; after !== null; ) {
-        const page: { data: { id: string }[]; next?: string | null } = await registry.ask(ListProjects, {
+        const page: { data: { id: string }[]; next?: string | null } = await registry.ask(projectRequests.list, {
           page: { by: "key", after, perPage: 2 },
         });
         ids.push(...page.data.map(({ id }) => id));
@@ -80,22 +71,22 @@ describe("a project", () => {
       return ids;
     };
     expect(await listed()).toContain(projectId);
-    await registry.ask(DeleteProject, { projectId });
+    await registry.ask(projectRequests.delete, { projectId });
     expect(await listed()).not.toContain(projectId);
   });
 
   test("changes are replicated before the reply; of many changes the last one wins", async () => {
     const projectId = await registry.project();
-    const change = (openRegistration: boolean) => registry.ask(ChangeProjectRequest, { projectId, openRegistration });
+    const change = (openRegistration: boolean) => registry.ask(projectRequests.change, { projectId, openRegistration });
     expect(await change(false)).toMatchObject({ open_registration: false, name: "App" });
     expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(false);
-    expect(await registry.ask(ChangeProjectRequest, { projectId, name: "New" })).toMatchObject({ name: "New" });
+    expect(await registry.ask(projectRequests.change, { projectId, name: "New" })).toMatchObject({ name: "New" });
 
     const second = registry.newApp();
     await second.start();
     await Promise.all(Array.from({ length: 20 }, (_, at) => change(at % 2 === 0)));
     await second.stop();
-    const { open_registration } = await registry.ask(GetProject, { projectId });
+    const { open_registration } = await registry.ask(projectRequests.get, { projectId });
     expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(
       open_registration,
     );
@@ -105,43 +96,50 @@ describe("a project", () => {
     const projectId = newProjectId(new Date());
     await create(projectId);
     const set = { sends: 7, "event-streams": 0, devices: 3 };
-    expect(await registry.ask(ChangeLimitsRequest, { projectId, limits: set })).toEqual({ limits: set });
+    expect(await registry.ask(projectRequests.changeLimits, { projectId, limits: set })).toEqual({ limits: set });
     const limits = { "event-streams": 0, devices: 4 };
     const change = { projectId, limits: { sends: null, devices: 4 } };
-    expect(await registry.ask(ChangeLimitsRequest, change)).toEqual({ limits });
-    expect(await registry.ask(ChangeLimitsRequest, { projectId, limits: {} })).toEqual({ limits });
+    expect(await registry.ask(projectRequests.changeLimits, change)).toEqual({ limits });
+    expect(await registry.ask(projectRequests.changeLimits, { projectId, limits: {} })).toEqual({ limits });
     expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.limits).toEqual(limits);
-    await registry.ask(ChangeProjectRequest, { projectId, name: "Renamed" });
+    await registry.ask(projectRequests.change, { projectId, name: "Renamed" });
     expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.limits).toEqual(limits);
     const unknown = { projectId: newProjectId(new Date()), limits: { sends: 7 } };
-    expect(await failure(registry.ask(ChangeLimitsRequest, unknown))).toMatchObject({ code: "project-not-found" });
+    expect(await failure(registry.ask(projectRequests.changeLimits, unknown))).toMatchObject({
+      code: "project-not-found",
+    });
   });
 
   test("is listed among chosen ones alone", async () => {
     const ids = [newProjectId(new Date()), newProjectId(new Date()), newProjectId(new Date())];
     for (const id of ids) await create(id);
-    const { data } = await registry.ask(ListProjects, { page: { ...firstPage, perPage: 100 }, only: ids.slice(1) });
+    const { data } = await registry.ask(projectRequests.list, {
+      page: { ...firstPage, perPage: 100 },
+      only: ids.slice(1),
+    });
     expect(data.map(({ id }) => id).sort()).toEqual(ids.slice(1).sort());
-    expect((await registry.ask(ListProjects, { page: firstPage, only: [] })).data).toEqual([]);
+    expect((await registry.ask(projectRequests.list, { page: firstPage, only: [] })).data).toEqual([]);
   });
 
   test("has a key that no other project gets until it is deleted, and that never changes", async () => {
     const key = `shop-${Date.now()}`;
     const withKey = (projectId = newProjectId(new Date())) =>
-      registry.ask(CreateProjectRequest, { projectId, name: "App", key, openRegistration: true });
+      registry.ask(projectRequests.create, { projectId, name: "App", key, openRegistration: true });
     const { project } = await withKey();
     expect(project).toMatchObject({ key });
-    expect((await registry.ask(ListTokens, { projectId: project.id, page: firstPage })).data).toEqual([]);
+    expect((await registry.ask(tokenRequests.list, { projectId: project.id, page: firstPage })).data).toEqual([]);
     expect(await withKey(project.id)).toEqual({ project, created: false });
     const found = async (only?: ProjectId[]) =>
-      (await registry.ask(ListProjects, { page: firstPage, key, ...(only && { only }) })).data.map(({ id }) => id);
+      (await registry.ask(projectRequests.list, { page: firstPage, key, ...(only && { only }) })).data.map(
+        ({ id }) => id,
+      );
     expect(await found()).toEqual([project.id]);
     expect(await found([newProjectId(new Date())])).toEqual([]);
     expect(await failure(withKey())).toMatchObject({ code: "project-key-taken" });
 
     const other = await registry.project();
     const setKey = (projectId: ProjectId, wanted: string) =>
-      registry.ask(SetProjectKeyRequest, { projectId, key: wanted });
+      registry.ask(projectRequests.setKey, { projectId, key: wanted });
     expect(await failure(setKey(other, key))).toMatchObject({ code: "project-key-taken" });
     expect(await failure(setKey(project.id, "another"))).toMatchObject({
       code: "validation-failed",
@@ -149,7 +147,7 @@ describe("a project", () => {
     });
     expect(await failure(setKey(newProjectId(new Date()), "another"))).toMatchObject({ code: "project-not-found" });
     expect(await setKey(project.id, key)).toEqual(project);
-    await registry.ask(DeleteProject, { projectId: project.id });
+    await registry.ask(projectRequests.delete, { projectId: project.id });
     expect(await setKey(other, key)).toMatchObject({ id: other, key });
     expect(await found()).toEqual([other]);
   });
@@ -165,7 +163,7 @@ describe("a project", () => {
         const seen = await projects.findAny(id);
         if (!overtaken) {
           overtaken = true;
-          await registry.ask(ChangeProjectRequest, { projectId, openRegistration: true });
+          await registry.ask(projectRequests.change, { projectId, openRegistration: true });
         }
         return seen;
       },
@@ -179,19 +177,19 @@ describe("a project", () => {
     const projectId = newProjectId(new Date());
     const tokenId = newTokenId(new Date());
     const nothing = { code: "project-not-found" };
-    expect(await failure(registry.ask(GetProject, { projectId }))).toMatchObject(nothing);
-    expect(await failure(registry.ask(ChangeProjectRequest, { projectId, name: "x" }))).toMatchObject(nothing);
-    expect(await failure(registry.ask(DeleteProject, { projectId }))).toMatchObject(nothing);
-    expect(await failure(registry.ask(ListTokens, { projectId, page: firstPage }))).toMatchObject(nothing);
-    expect(await failure(registry.ask(RevokeToken, { projectId, tokenId }))).toMatchObject(nothing);
+    expect(await failure(registry.ask(projectRequests.get, { projectId }))).toMatchObject(nothing);
+    expect(await failure(registry.ask(projectRequests.change, { projectId, name: "x" }))).toMatchObject(nothing);
+    expect(await failure(registry.ask(projectRequests.delete, { projectId }))).toMatchObject(nothing);
+    expect(await failure(registry.ask(tokenRequests.list, { projectId, page: firstPage }))).toMatchObject(nothing);
+    expect(await failure(registry.ask(tokenRequests.revoke, { projectId, tokenId }))).toMatchObject(nothing);
     const token = { tokenId, tokenHash: secretHash("x"), name: "x", scopes: [...defaultScopes] };
-    expect(await failure(registry.ask(CreateTokenRequest, { projectId, ...token }))).toMatchObject(nothing);
+    expect(await failure(registry.ask(tokenRequests.create, { projectId, ...token }))).toMatchObject(nothing);
   });
 });
 
 describe("a token", () => {
   const make = (projectId: ProjectId, secret: string, rest: { tokenId?: TokenId; expiresAt?: string } = {}) =>
-    registry.ask(CreateTokenRequest, {
+    registry.ask(tokenRequests.create, {
       projectId,
       tokenId: newTokenId(new Date()),
       tokenHash: secretHash(secret),
@@ -211,14 +209,14 @@ describe("a token", () => {
       scopes: ["send"],
       expiresAt,
     });
-    const list = () => registry.ask(ListTokens, { projectId, page: firstPage });
+    const list = () => registry.ask(tokenRequests.list, { projectId, page: firstPage });
     expect(await list()).toMatchObject({ pagination: { count: 2 }, data: [{ name: "first" }, { id: token.id }] });
     expect(JSON.stringify(await list())).not.toContain(secretHash("a"));
 
-    expect(await registry.ask(RevokeToken, { projectId, tokenId: token.id })).toEqual({});
+    expect(await registry.ask(tokenRequests.revoke, { projectId, tokenId: token.id })).toEqual({});
     expect(await registry.tokens.get(secretHash("a"))).toBeUndefined();
     expect(await list()).toMatchObject({ pagination: { count: 1 }, data: [{ name: "first" }] });
-    expect(await failure(registry.ask(RevokeToken, { projectId, tokenId: token.id }))).toMatchObject({
+    expect(await failure(registry.ask(tokenRequests.revoke, { projectId, tokenId: token.id }))).toMatchObject({
       code: "token-not-found",
     });
   });
@@ -228,7 +226,9 @@ describe("a token", () => {
     const tokenId = newTokenId(new Date());
     const answers = await Promise.all([1, 2, 3, 4, 5].map(() => make(projectId, "b", { tokenId })));
     expect(new Set(answers.map((token) => JSON.stringify(token))).size).toBe(1);
-    expect(await registry.ask(ListTokens, { projectId, page: firstPage })).toMatchObject({ pagination: { count: 2 } });
+    expect(await registry.ask(tokenRequests.list, { projectId, page: firstPage })).toMatchObject({
+      pagination: { count: 2 },
+    });
   });
 });
 
@@ -245,15 +245,24 @@ describe("deletion of a project", () => {
     for await (const _ of seedDevices(registry.db, projectId, devices));
     await registry.register(other, apnsToken("stays"), { topics: ["news"] });
 
-    expect(await registry.ask(GetDeviceQuota, { projectId: other })).toEqual({ devices: 1, limit: 10_000_000 });
-    expect(await registry.ask(GetDeviceQuota, { projectId })).toMatchObject({ devices: 1_100 });
+    expect(await registry.ask(projectRequests.deviceQuota, { projectId: other })).toEqual({
+      devices: 1,
+      limit: 10_000_000,
+    });
+    expect(await registry.ask(projectRequests.deviceQuota, { projectId })).toMatchObject({ devices: 1_100 });
 
-    expect(await registry.ask(DeleteProject, { projectId })).toEqual({});
-    expect(await failure(registry.ask(GetDeviceQuota, { projectId }))).toMatchObject({ code: "project-not-found" });
+    expect(await registry.ask(projectRequests.delete, { projectId })).toEqual({});
+    expect(await failure(registry.ask(projectRequests.deviceQuota, { projectId }))).toMatchObject({
+      code: "project-not-found",
+    });
     expect(await registry.tokens.get(secretHash(projectId))).toBeUndefined();
     expect(await registry.settings.get(projectSettingsKey(projectId))).toBeUndefined();
-    expect(await failure(registry.ask(GetProject, { projectId }))).toMatchObject({ code: "project-not-found" });
-    expect(await failure(registry.ask(DeleteProject, { projectId }))).toMatchObject({ code: "project-not-found" });
+    expect(await failure(registry.ask(projectRequests.get, { projectId }))).toMatchObject({
+      code: "project-not-found",
+    });
+    expect(await failure(registry.ask(projectRequests.delete, { projectId }))).toMatchObject({
+      code: "project-not-found",
+    });
 
     await eventually(
       async () => {
@@ -271,11 +280,11 @@ describe("deletion of a project", () => {
   test("refuses registrations and topics from then on", async () => {
     const projectId = await registry.project();
     await registry.register(projectId, apnsToken("a"));
-    await registry.ask(DeleteProject, { projectId });
+    await registry.ask(projectRequests.delete, { projectId });
     const nothing = { code: "project-not-found" };
     expect(await failure(registry.register(projectId, apnsToken("b")))).toMatchObject(nothing);
     const topic = { projectId, topicId: newTopicId(new Date()), name: "news" };
-    expect(await failure(registry.ask(CreateTopicRequest, topic))).toMatchObject(nothing);
+    expect(await failure(registry.ask(topicRequests.create, topic))).toMatchObject(nothing);
   });
 
   test("continues after a crash, and removes what a concurrent request left behind", async () => {
@@ -310,9 +319,9 @@ describe("a crash between database and bucket", () => {
   test("after a revocation: the token is removed from the gateways, and a repeated request gets a reply", async () => {
     const projectId = await registry.project();
     const hash = secretHash(projectId);
-    const { data } = await registry.ask(ListTokens, { projectId, page: firstPage });
+    const { data } = await registry.ask(tokenRequests.list, { projectId, page: firstPage });
     await projects().updateOne({ _id: projectId }, { $set: { "tokens.0.revokedAt": new Date() } });
-    expect(await registry.ask(ListTokens, { projectId, page: firstPage })).toMatchObject({ data: [] });
+    expect(await registry.ask(tokenRequests.list, { projectId, page: firstPage })).toMatchObject({ data: [] });
     await eventually(async () => {
       expect(await registry.tokens.get(hash)).toBeUndefined();
       expect(await projects().findOne({ _id: projectId })).toMatchObject({ tokens: [] });

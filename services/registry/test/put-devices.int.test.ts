@@ -1,11 +1,4 @@
-import {
-  AuthenticateDevice,
-  GetDevice,
-  IdentifyDevice,
-  type ProjectId,
-  PutDevicesRequest,
-  secretHash,
-} from "@herald/contracts";
+import { deviceRequests, type ProjectId, secretHash } from "@herald/contracts";
 import { eventually, readPublished } from "@herald/testing";
 import { describe, expect, test } from "vitest";
 import { apnsToken, failure, useRegistry } from "./registry-fixture.ts";
@@ -26,13 +19,13 @@ const device = (seed: string | number, rest: object = {}) => ({
   token: apnsToken(`${projectId} ${seed}`),
   ...rest,
 });
-const put = async (...devices: unknown[]) => (await registry.ask(PutDevicesRequest, { projectId, devices })).results;
+const put = async (...devices: unknown[]) => (await registry.ask(deviceRequests.put, { projectId, devices })).results;
 const idOf = (result: Awaited<ReturnType<typeof put>>[number] | undefined) => {
   if (result === undefined || !("id" in result)) throw new Error(`refused: ${JSON.stringify(result)}`);
   return result.id;
 };
 const read = async (result: Parameters<typeof idOf>[0]) =>
-  registry.ask(GetDevice, { projectId, deviceId: idOf(result) });
+  registry.ask(deviceRequests.get, { projectId, deviceId: idOf(result) });
 
 describe("devices that the project's backend puts", () => {
   test("keep a copy of their time zone and locale; a bad one refuses its device alone", async () => {
@@ -143,16 +136,18 @@ describe("devices that the project's backend puts", () => {
     const { device: known, credential = "" } = await registry.register(projectId, apnsToken(`${projectId} 1`));
     await put(device(1, { metadata: { a: 1 } }));
     const valid = (deviceId: typeof known.id, secret: string) =>
-      registry.ask(AuthenticateDevice, { projectId, deviceId, credentialHash: secretHash(secret) });
+      registry.ask(deviceRequests.authenticate, { projectId, deviceId, credentialHash: secretHash(secret) });
     expect(await valid(known.id, credential)).toEqual({ valid: true });
 
     const [created] = await put(device(2, { user_id: "ann" }));
     expect(await valid(idOf(created), "")).toEqual({ valid: false });
-    expect(await registry.ask(AuthenticateDevice, { projectId, deviceId: idOf(created), credentialHash: "" })).toEqual({
+    expect(
+      await registry.ask(deviceRequests.authenticate, { projectId, deviceId: idOf(created), credentialHash: "" }),
+    ).toEqual({
       valid: false,
     });
     const identify = () =>
-      registry.ask(IdentifyDevice, { projectId, platform: "ios", token: apnsToken(`${projectId} 2`) });
+      registry.ask(deviceRequests.identify, { projectId, platform: "ios", token: apnsToken(`${projectId} 2`) });
     expect(await identify()).toEqual({ created: false, device: { id: idOf(created), status: "active" } });
     const first = await registry.register(projectId, apnsToken(`${projectId} 2`));
     expect(await valid(idOf(created), first.credential)).toEqual({ valid: true });
@@ -200,7 +195,7 @@ describe("devices that the project's backend puts", () => {
 
   test("of a project that does not exist are an error of the request", async () => {
     const { code } = await failure(
-      registry.ask(PutDevicesRequest, { projectId: "prj_06bq4ghm31tz5d2ns8y7k9w0ac", devices: [device(1)] }),
+      registry.ask(deviceRequests.put, { projectId: "prj_06bq4ghm31tz5d2ns8y7k9w0ac", devices: [device(1)] }),
     );
     expect(code).toBe("project-not-found");
   });

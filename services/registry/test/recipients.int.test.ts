@@ -4,8 +4,7 @@ import {
   type ExpandV1,
   type NotificationId,
   pagesOfExpansion,
-  ReadRecipients,
-  RecordRecipients,
+  recipientRequests,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
@@ -30,13 +29,13 @@ let listeners: RequestListener[] = [];
 beforeAll(async () => {
   t = await startExpandTest();
   listeners = [
-    handleRequest(t.registry.bus, ReadRecipients, async ({ chunk: asked }) => {
+    handleRequest(t.registry.bus, recipientRequests.read, async ({ chunk: asked }) => {
       reads.push(asked);
       const chunk = chunks[asked];
       if (!chunk) return { state: "waiting" as const };
       return { state: "stored" as const, keys: JSON.stringify(chunk.keys), last: chunk.last };
     }),
-    handleRequest(t.registry.bus, RecordRecipients, async ({ chunk, unmatched }) => {
+    handleRequest(t.registry.bus, recipientRequests.record, async ({ chunk, unmatched }) => {
       await onRecord(chunk);
       recorded.push({ chunk, unmatched });
       return {};

@@ -2,13 +2,11 @@ import { randomUUID } from "node:crypto";
 import { sendGroupedRequest } from "@herald/bus";
 import {
   type DeviceId,
-  GetDevice,
-  IdentifyDevice,
+  deviceRequests,
   newDeviceId,
   type OutboxEvent,
   type ProjectId,
   pushTokenHash,
-  RegisterDeviceRequest,
 } from "@herald/contracts";
 import { eventually, readPublished } from "@herald/testing";
 import { describe, expect, test } from "vitest";
@@ -29,8 +27,8 @@ const pending = () => registry.db.collection<Pending>("pendingEvents");
 
 /** Sends requests as a gateway does: concurrent requests share a message. */
 const grouped = () => ({
-  register: sendGroupedRequest(() => registry.bus, RegisterDeviceRequest),
-  identify: sendGroupedRequest(() => registry.bus, IdentifyDevice),
+  register: sendGroupedRequest(() => registry.bus, deviceRequests.register),
+  identify: sendGroupedRequest(() => registry.bus, deviceRequests.identify),
 });
 const wanted = (seed: string | number) => ({
   projectId,
@@ -66,7 +64,7 @@ describe("registrations of the same moment", () => {
     const tokens = [1, 2, 3, 4, 5];
     const outcomes = await Promise.all(
       Array.from({ length: 60 }, (_, at) =>
-        registry.ask(IdentifyDevice, { ...wanted(tokens[at % 5] ?? 0), metadata: { [`k${at}`]: at } }),
+        registry.ask(deviceRequests.identify, { ...wanted(tokens[at % 5] ?? 0), metadata: { [`k${at}`]: at } }),
       ),
     );
     await second.stop();
@@ -75,7 +73,7 @@ describe("registrations of the same moment", () => {
     expect(outcomes.filter(({ created }) => created)).toHaveLength(5);
     expect(outcomes.filter(({ credential }) => credential !== undefined)).toHaveLength(5);
     for (const id of ids) {
-      const { metadata } = await registry.ask(GetDevice, { projectId, deviceId: id });
+      const { metadata } = await registry.ask(deviceRequests.get, { projectId, deviceId: id });
       expect(Object.keys(metadata)).toHaveLength(12);
     }
     await eachToldOnce([...ids]);
@@ -201,7 +199,7 @@ describe("a device that registers as it is", () => {
   const stored = () => devices().findOne({ projectId });
 
   test("is not written and publishes nothing", async () => {
-    const { device } = await registry.ask(IdentifyDevice, identification());
+    const { device } = await registry.ask(deviceRequests.identify, identification());
     await eachToldOnce([device.id]);
     const before = await stored();
     const { identify } = grouped();
@@ -215,23 +213,23 @@ describe("a device that registers as it is", () => {
   });
 
   test("is written once a day: when it was seen, and nothing else", async () => {
-    const { device } = await registry.ask(IdentifyDevice, identification());
+    const { device } = await registry.ask(deviceRequests.identify, identification());
     const past = new Date(Date.now() - 2 * 86_400_000);
     await devices().updateOne({ _id: device.id }, { $set: { lastSeenAt: past, tokenUpdatedAt: past } });
     const before = await stored();
-    await registry.ask(IdentifyDevice, identification());
+    await registry.ask(deviceRequests.identify, identification());
     await eventually(async () => expect((await stored())?.lastSeenAt.getTime()).toBeGreaterThan(past.getTime()));
     const after = await stored();
     expect(after).toEqual({ ...before, lastSeenAt: after?.lastSeenAt, tokenUpdatedAt: after?.lastSeenAt });
-    const shown = await registry.ask(GetDevice, { projectId, deviceId: device.id });
+    const shown = await registry.ask(deviceRequests.get, { projectId, deviceId: device.id });
     expect(shown.last_seen_at).toBe(after?.lastSeenAt.toISOString());
-    await registry.ask(IdentifyDevice, identification());
+    await registry.ask(deviceRequests.identify, identification());
     expect(await stored()).toEqual(after);
   });
 
   test("with one changed value is written and published", async () => {
-    const { device } = await registry.ask(IdentifyDevice, identification());
-    await registry.ask(IdentifyDevice, { ...identification(), identifiers: { os: "18" } });
+    const { device } = await registry.ask(deviceRequests.identify, identification());
+    await registry.ask(deviceRequests.identify, { ...identification(), identifiers: { os: "18" } });
     expect(await stored()).toMatchObject({ version: 2, identifiers: { os: "18" } });
     await eventually(async () =>
       expect((await eventsOf("device.updated")).map(({ deviceId }) => deviceId)).toEqual([device.id]),

@@ -12,15 +12,15 @@ import {
 } from "@herald/bus";
 import { busUsers } from "@herald/bus/permissions";
 import {
-  CreateProjectRequest,
   type DataOf,
-  EraseDevices,
+  deviceRequests,
   type EventContract,
+  erasureRequests,
   newProjectId,
   newTokenId,
   type ProjectId,
   ProjectRecord,
-  RegisterDeviceRequest,
+  projectRequests,
   type RequestContract,
   RulesRecord,
   secretHash,
@@ -85,8 +85,8 @@ export const startRegistryTest = async ({ overrides, environment = {} }: Options
       { log, removeEveryMs: 500, lingerMs: 0, ...overrides },
     );
   /** What dispatch is asked to erase, unless it fails. */
-  const dispatch = { fails: false, erased: [] as z.output<typeof EraseDevices.request>[] };
-  const answering = handleRequest(bus, EraseDevices, async (erased) => {
+  const dispatch = { fails: false, erased: [] as z.output<typeof erasureRequests.eraseDevices.request>[] };
+  const answering = handleRequest(bus, erasureRequests.eraseDevices, async (erased) => {
     if (dispatch.fails) throw new HeraldError("database-unavailable", "the database is unavailable");
     dispatch.erased.push(erased);
     return {};
@@ -110,7 +110,7 @@ export const startRegistryTest = async ({ overrides, environment = {} }: Options
 
   const project = async (): Promise<ProjectId> => {
     const projectId = newProjectId(new Date());
-    await ask(CreateProjectRequest, {
+    await ask(projectRequests.create, {
       projectId,
       name: "App",
       openRegistration: true,
@@ -138,9 +138,9 @@ export const startRegistryTest = async ({ overrides, environment = {} }: Options
     register: (
       projectId: ProjectId,
       token: string,
-      rest: Partial<DataOf<{ schema: typeof RegisterDeviceRequest.request }>> = {},
-    ): Promise<Answer<typeof RegisterDeviceRequest>> =>
-      ask(RegisterDeviceRequest, { projectId, platform: "ios", token, topics: [], ...rest }),
+      rest: Partial<DataOf<{ schema: typeof deviceRequests.register.request }>> = {},
+    ): Promise<Answer<typeof deviceRequests.register>> =>
+      ask(deviceRequests.register, { projectId, platform: "ios", token, topics: [], ...rest }),
     /** The last published event of this type in a project. */
     lastEvent: async <Schema extends z.ZodType>(projectId: ProjectId, contract: EventContract<Schema>) => {
       const subject = contract.filter.replace("*", projectId);

@@ -1,17 +1,14 @@
 import { defineHandler, publish } from "@herald/bus";
 import {
-  ChangeDeviceRequest,
   DeliveryFailedV1,
   type Device,
   DeviceDeactivatedV1,
   DeviceUpdatedV1,
   defineMessage,
-  GetDevice,
-  IdentifyDevice,
+  deviceRequests,
   newDeviceId,
   newNotificationId,
   ProjectId,
-  PutFurtherTokenRequest,
   pushTokenHash,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
@@ -27,7 +24,7 @@ const registry = useRegistry({
 });
 let sent = 0;
 
-const get = (device: Device) => registry.ask(GetDevice, { projectId, deviceId: device.id });
+const get = (device: Device) => registry.ask(deviceRequests.get, { projectId, deviceId: device.id });
 
 /** Publishes refusals and one more after them: when the last one is handled, all are. */
 const report = async (unregistered: DeliveryFailedV1Data["unregistered"], rest: { projectId?: ProjectId } = {}) => {
@@ -45,7 +42,7 @@ const report = async (unregistered: DeliveryFailedV1Data["unregistered"], rest: 
     at: new Date().toISOString(),
   };
   await publish(registry.bus, DeliveryFailedV1, data, { id: `test/${++sent}` });
-  const status = async () => (await registry.ask(GetDevice, { projectId: of, deviceId: last.id })).status;
+  const status = async () => (await registry.ask(deviceRequests.get, { projectId: of, deviceId: last.id })).status;
   await eventually(async () => expect(await status()).toBe("inactive"));
 };
 type DeliveryFailedV1Data = Parameters<typeof DeliveryFailedV1.subject>[0];
@@ -70,7 +67,7 @@ describe("a refusal of a token that is unregistered", () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     const [dead, kept] = [apnsToken("dead"), apnsToken("kept")];
     const put = (push: string, token: string) =>
-      registry.ask(PutFurtherTokenRequest, { projectId, deviceId: device.id, push, token });
+      registry.ask(deviceRequests.putToken, { projectId, deviceId: device.id, push, token });
     await put("voip", dead);
     await put("widgets", kept);
     await report([refusal(device, 1_000, dead), refusal(device, -1_000, kept)]);
@@ -118,7 +115,12 @@ describe("a refusal of a token that is unregistered", () => {
     expect(await get(device)).toMatchObject({ status: "active" });
     // An unchanged registration clears the doubt.
     const again = () =>
-      registry.ask(IdentifyDevice, { projectId, platform: "ios", token: device.token, metadata: device.metadata });
+      registry.ask(deviceRequests.identify, {
+        projectId,
+        platform: "ios",
+        token: device.token,
+        metadata: device.metadata,
+      });
     await again();
     expect(await devices.findOne({ _id: device.id })).not.toHaveProperty("doubtedAt");
     await report([late]);
@@ -142,7 +144,7 @@ describe("a refusal of a token that is unregistered", () => {
   test("about the previous token changes nothing", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     const change = { token: apnsToken("b") };
-    await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change });
+    await registry.ask(deviceRequests.change, { projectId, deviceId: device.id, change });
     await report([refusal(device, 1_000)]);
     expect(await get(device)).toMatchObject({ status: "active", token: apnsToken("b") });
   });
@@ -194,7 +196,7 @@ describe("a refusal of a token that is unregistered", () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     const { device: other } = await registry.register(projectId, apnsToken("other"));
     const change = (id: Device["id"], change: { status?: "inactive"; token?: string }) =>
-      registry.ask(ChangeDeviceRequest, { projectId, deviceId: id, change });
+      registry.ask(deviceRequests.change, { projectId, deviceId: id, change });
     await report([refusal(device, 1_000), refusal(other, 1_000)]);
     await change(other.id, { status: "inactive" });
     expect(await change(device.id, { token: apnsToken("b") })).toMatchObject({ status: "active" });

@@ -1,19 +1,14 @@
 import { openBucket } from "@herald/bus";
 import {
-  DeleteProject,
-  DeleteTemplate,
-  GetTemplate,
-  ListTemplates,
-  ListTemplateVersions,
   newTokenId,
   type ProjectId,
-  PublishTemplate,
-  PutTemplateRequest,
+  projectRequests,
   type TemplateContent,
   TemplatePublishedV1,
   TemplateRecord,
   templateKey,
   templateLimits,
+  templateRequests,
 } from "@herald/contracts";
 import { createCounts } from "@herald/mongo";
 import { eventually } from "@herald/testing";
@@ -33,9 +28,9 @@ const registry = useRegistry({
 const author = { id: newTokenId(new Date()) };
 const content = (title: string): TemplateContent => ({ title, variables: { name: { type: "string" } } });
 const put = (name: string, title: string) =>
-  registry.ask(PutTemplateRequest, { projectId, name, content: content(title), author });
-const publish = (name: string) => registry.ask(PublishTemplate, { projectId, name, author });
-const get = (name: string, version?: number) => registry.ask(GetTemplate, { projectId, name, version });
+  registry.ask(templateRequests.put, { projectId, name, content: content(title), author });
+const publish = (name: string) => registry.ask(templateRequests.publish, { projectId, name, author });
+const get = (name: string, version?: number) => registry.ask(templateRequests.get, { projectId, name, version });
 const record = async (name: string) =>
   (await openBucket(registry.bus, "push_content", TemplateRecord).get(templateKey(projectId, name)))?.value;
 
@@ -76,9 +71,9 @@ describe("a template", () => {
     expect((await get("welcome", 2)).content.title).toBe("Hello {{ name }}");
     expect(await failure(get("welcome", 3))).toMatchObject({ code: "template-not-found" });
     const page = { by: "page", page: 1, perPage: 20 } as const;
-    const versions = await registry.ask(ListTemplateVersions, { projectId, name: "welcome", page });
+    const versions = await registry.ask(templateRequests.versions, { projectId, name: "welcome", page });
     expect(versions.data.map(({ version }) => version)).toEqual([2, 1]);
-    const list = await registry.ask(ListTemplates, { projectId, page });
+    const list = await registry.ask(templateRequests.list, { projectId, page });
     expect(list.data).toMatchObject([{ name: "welcome", published: 2, changed: false }]);
   });
 
@@ -88,7 +83,7 @@ describe("a template", () => {
       data: { "a.b": "{{ name }}", $set: "1", __proto__x: "2" },
       variables: content("").variables,
     };
-    await registry.ask(PutTemplateRequest, { projectId, name: "odd", content: odd, author });
+    await registry.ask(templateRequests.put, { projectId, name: "odd", content: odd, author });
     expect((await get("odd")).content).toEqual(odd);
   });
 
@@ -125,7 +120,7 @@ describe("a template", () => {
     const { version } = await publish("busy");
     expect((await record("busy"))?.content.title).toBe((await get("busy", version)).content.title);
     const page = { by: "page", page: 1, perPage: 100 } as const;
-    const { data } = await registry.ask(ListTemplateVersions, { projectId, name: "busy", page });
+    const { data } = await registry.ask(templateRequests.versions, { projectId, name: "busy", page });
     expect(data.map((one) => one.version)).toEqual(Array.from({ length: version }, (_, at) => version - at));
     // The drafts between them are gone.
     expect(await contents("busy")).toHaveLength(version);
@@ -145,7 +140,7 @@ describe("a template", () => {
     await publish("old");
     expect(await contents("old")).toHaveLength(versions);
     expect((await get("old", 3)).content.title).toBe("text 3");
-    await registry.ask(DeleteTemplate, { projectId, name: "old" });
+    await registry.ask(templateRequests.delete, { projectId, name: "old" });
     expect(await contents("old")).toEqual([]);
   });
 
@@ -155,7 +150,7 @@ describe("a template", () => {
     const share = Math.floor(maxBytes / 1_024);
     const body = "x".repeat(Math.ceil(share / 3));
     const putLarge = (name: string, title = name) =>
-      registry.ask(PutTemplateRequest, { projectId, name, content: { title, body }, author });
+      registry.ask(templateRequests.put, { projectId, name, content: { title, body }, author });
     // While there is room, it has what it needs.
     for (const name of ["one", "two", "three", "four"]) {
       await putLarge(name);
@@ -188,9 +183,9 @@ describe("a template", () => {
   test("is gone for sends when it is deleted, and its name is free", async () => {
     await put("gone", "a");
     await publish("gone");
-    await registry.ask(DeleteTemplate, { projectId, name: "gone" });
+    await registry.ask(templateRequests.delete, { projectId, name: "gone" });
     expect(await record("gone")).toBeUndefined();
-    const remove = () => registry.ask(DeleteTemplate, { projectId, name: "gone" });
+    const remove = () => registry.ask(templateRequests.delete, { projectId, name: "gone" });
     for (const ask of [() => get("gone"), () => publish("gone"), remove])
       expect(await failure(ask())).toMatchObject({ code: "template-not-found" });
     expect(await put("gone", "b")).toMatchObject({ created: true });
@@ -206,7 +201,7 @@ describe("a template", () => {
     // A draft whose row is written after the deletion.
     const next = `content/${projectId}/again/next`;
     await contentCollection().insertOne({ _id: next, projectId, content: "{}", at: new Date() });
-    await registry.ask(DeleteTemplate, { projectId, name: "again" });
+    await registry.ask(templateRequests.delete, { projectId, name: "again" });
     expect((await contents("again")).map(({ _id }) => _id)).toEqual([next]);
     await put("again", "b");
     await publish("again");
@@ -236,7 +231,7 @@ describe("a template", () => {
   test("is of its project alone, and at most two hundred are", async () => {
     await put("mine", "a");
     const stranger = await registry.project();
-    expect(await failure(registry.ask(GetTemplate, { projectId: stranger, name: "mine" }))).toMatchObject({
+    expect(await failure(registry.ask(templateRequests.get, { projectId: stranger, name: "mine" }))).toMatchObject({
       code: "template-not-found",
     });
     const templates = templateCollection(registry.db);
@@ -262,7 +257,7 @@ describe("a template", () => {
     await eventually(async () => expect(await record("lost")).toBeUndefined());
     await eventually(async () => expect(await put("lost", "b")).toMatchObject({ created: true }));
     await publish("lost");
-    await registry.ask(DeleteProject, { projectId });
+    await registry.ask(projectRequests.delete, { projectId });
     await eventually(async () => expect(await record("lost")).toBeUndefined());
     expect(await templateCollection(registry.db).countDocuments({ projectId })).toBe(0);
   });

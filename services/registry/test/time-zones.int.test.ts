@@ -1,4 +1,4 @@
-import { ChangeDeviceRequest, ChangeProjectRequest, type ProjectId, projectSettingsKey } from "@herald/contracts";
+import { deviceRequests, type ProjectId, projectRequests, projectSettingsKey } from "@herald/contracts";
 import type { Document } from "mongodb";
 import { expect, test } from "vitest";
 import { apnsToken, useRegistry } from "./registry-fixture.ts";
@@ -30,14 +30,14 @@ test("a device that travels has the facet of its new time zone alone, and the li
   const zones = Intl.supportedValuesOf("timeZone").slice(0, 20);
   for (const zone of [...zones, ...zones, "Asia/Tokyo"]) {
     const change = { identifiers: { current_time_zone: zone } };
-    await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change });
+    await registry.ask(deviceRequests.change, { projectId, deviceId: device.id, change });
   }
   expect(await facetsOf(device.id)).toEqual(["z:Asia/Tokyo"]);
   expect(await zonesOf()).toEqual([...zones, "Asia/Tokyo", "none"].sort());
 });
 
 test("gateways know the default time zone of a project", async () => {
-  const project = await registry.ask(ChangeProjectRequest, { projectId, defaultTimeZone: "Asia/Tokyo" });
+  const project = await registry.ask(projectRequests.change, { projectId, defaultTimeZone: "Asia/Tokyo" });
   expect(project).toMatchObject({ default_time_zone: "Asia/Tokyo" });
   const record = await registry.settings.get(projectSettingsKey(projectId));
   expect(record?.value).toMatchObject({ defaultTimeZone: "Asia/Tokyo" });

@@ -1,20 +1,15 @@
 import {
-  CreateTopicRequest,
-  DeleteTopic,
   type DeviceId,
   DeviceSubscribedV1,
   DeviceUnsubscribedV1,
-  GetDevice,
-  GetTopic,
+  deviceRequests,
   type ListRequest,
-  ListTopics,
   newDeviceId,
   newTopicId,
   type ProjectId,
-  SubscribeDevices,
   TopicCreatedV1,
   TopicDeletedV1,
-  UnsubscribeDevices,
+  topicRequests,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { describe, expect, test } from "vitest";
@@ -30,8 +25,8 @@ const registry = useRegistry({
 });
 
 const create = (name: string, topicId = newTopicId(new Date())) =>
-  registry.ask(CreateTopicRequest, { projectId, topicId, name });
-const get = (topic: string) => registry.ask(GetTopic, { projectId, topic });
+  registry.ask(topicRequests.create, { projectId, topicId, name });
+const get = (topic: string) => registry.ask(topicRequests.get, { projectId, topic });
 const devicesOf = async (count: number): Promise<DeviceId[]> => {
   const ids: DeviceId[] = [];
   const seeds = Array.from({ length: count }, (_, at) => ({ token: `t${at}`, platform: "android" as const }));
@@ -39,9 +34,9 @@ const devicesOf = async (count: number): Promise<DeviceId[]> => {
   return ids;
 };
 const subscribe = (topic: string, devices: DeviceId[], create = true) =>
-  registry.ask(SubscribeDevices, { projectId, topic, devices, create });
+  registry.ask(topicRequests.subscribe, { projectId, topic, devices, create });
 const unsubscribe = (topic: string, devices: DeviceId[]) =>
-  registry.ask(UnsubscribeDevices, { projectId, topic, devices, create: false });
+  registry.ask(topicRequests.unsubscribe, { projectId, topic, devices, create: false });
 
 describe("a topic", () => {
   test("is created once, read by id and by name, and published", async () => {
@@ -61,7 +56,7 @@ describe("a topic", () => {
     const { topic } = await create("news");
     const stranger = await registry.project();
     for (const reference of ["news", topic.id])
-      expect(await failure(registry.ask(GetTopic, { projectId: stranger, topic: reference }))).toMatchObject({
+      expect(await failure(registry.ask(topicRequests.get, { projectId: stranger, topic: reference }))).toMatchObject({
         code: "topic-not-found",
       });
   });
@@ -71,7 +66,7 @@ describe("a topic", () => {
     for (const name of ["a", "b", "c"]) await create(name);
     await subscribe("b", ids);
     const page = { by: "page" as const, page: 1, perPage: 2 };
-    expect(await registry.ask(ListTopics, { projectId, page })).toMatchObject({
+    expect(await registry.ask(topicRequests.list, { projectId, page })).toMatchObject({
       data: [
         { name: "a", devices: 0 },
         { name: "b", devices: 3 },
@@ -83,10 +78,10 @@ describe("a topic", () => {
   test("is found by a prefix of its name, in pages sorted by name", async () => {
     for (const name of ["new", "news.de", "ne", "news", "news~", "newt", "News", "other"]) await create(name);
     const removed = await create("newsletter");
-    await registry.ask(DeleteTopic, { projectId, topic: removed.topic.id });
+    await registry.ask(topicRequests.delete, { projectId, topic: removed.topic.id });
     const stranger = await registry.project();
-    await registry.ask(CreateTopicRequest, { projectId: stranger, topicId: newTopicId(new Date()), name: "news-2" });
-    const list = (page: ListRequest) => registry.ask(ListTopics, { projectId, prefix: "news", page });
+    await registry.ask(topicRequests.create, { projectId: stranger, topicId: newTopicId(new Date()), name: "news-2" });
+    const list = (page: ListRequest) => registry.ask(topicRequests.list, { projectId, prefix: "news", page });
     const numbered = await list({ by: "page", page: 1, perPage: 2 });
     expect(numbered).toMatchObject({
       data: [{ name: "news" }, { name: "news.de" }],
@@ -109,7 +104,7 @@ describe("subscriptions", () => {
     expect(first).toMatchObject({ topic: { name: "news" }, changed: 998, unknown });
     expect(await subscribe("news", [...ids, ...unknown])).toEqual({ ...first, changed: 0 });
     expect(await get("news")).toMatchObject({ devices: 998 });
-    expect((await registry.ask(GetDevice, { projectId: stranger, deviceId: foreign })).topics).toEqual([]);
+    expect((await registry.ask(deviceRequests.get, { projectId: stranger, deviceId: foreign })).topics).toEqual([]);
     await eventually(async () => {
       expect(await registry.lastEvent(projectId, DeviceSubscribedV1)).toMatchObject({ topic: "news" });
       expect(await registry.db.collection("devices").countDocuments({ projectId, outbox: { $exists: true } })).toBe(0);
@@ -127,7 +122,7 @@ describe("subscriptions", () => {
     const [id] = await devicesOf(1);
     if (!id) throw new Error("no device");
     expect(await subscribe("news", [id, id])).toMatchObject({ changed: 1, unknown: [] });
-    expect((await registry.ask(GetDevice, { projectId, deviceId: id })).topics).toEqual(["news"]);
+    expect((await registry.ask(deviceRequests.get, { projectId, deviceId: id })).topics).toEqual(["news"]);
   });
 
   test("without the right to create topics need an existing one", async () => {
@@ -153,7 +148,7 @@ describe("subscriptions", () => {
       ...names.map((name) => subscribe(name, [device.id])),
       ...names.map((name) => registry.register(projectId, apnsToken("a"), { metadata: { [name]: name } })),
     ]);
-    const after = await registry.ask(GetDevice, { projectId, deviceId: device.id });
+    const after = await registry.ask(deviceRequests.get, { projectId, deviceId: device.id });
     expect([...after.topics].sort()).toEqual([...names].sort());
     expect(Object.keys(after.metadata).sort()).toEqual([...names].sort());
   });
@@ -177,10 +172,10 @@ describe("deletion of a topic", () => {
     const ids: DeviceId[] = [];
     for await (const some of seedDevices(registry.db, projectId, seeds)) ids.push(...some);
     const { id } = await get("news");
-    expect(await registry.ask(DeleteTopic, { projectId, topic: "news" })).toEqual({});
+    expect(await registry.ask(topicRequests.delete, { projectId, topic: "news" })).toEqual({});
     for (const reference of ["news", id])
       expect(await failure(get(reference))).toMatchObject({ code: "topic-not-found" });
-    expect(await failure(registry.ask(DeleteTopic, { projectId, topic: id }))).toMatchObject({
+    expect(await failure(registry.ask(topicRequests.delete, { projectId, topic: id }))).toMatchObject({
       code: "topic-not-found",
     });
     // A deletion that takes longer than a reply continues in the background.
@@ -218,7 +213,7 @@ describe("deletion of a topic", () => {
     await create("news");
     await Promise.allSettled([
       ...ids.map((id, at) => subscribe("news", [id], at % 2 === 0)),
-      registry.ask(DeleteTopic, { projectId, topic: "news" }),
+      registry.ask(topicRequests.delete, { projectId, topic: "news" }),
     ]);
     // A deletion that takes longer than a reply continues in the background.
     await eventually(async () => {

@@ -2,9 +2,9 @@ import { defineHandler, publish } from "@herald/bus";
 import {
   DeliverBatchV1,
   DeliveryFailedV1,
+  deviceRequests,
   ExpandedV1,
   ExpandV1,
-  GetDevice,
   newNotificationId,
   pushTokenHash,
 } from "@herald/contracts";
@@ -41,7 +41,7 @@ describe("the database is unavailable", () => {
     );
 
     await registry.database.cut();
-    expect(await failure(registry.ask(GetDevice, { projectId, deviceId: device.id }))).toMatchObject({
+    expect(await failure(registry.ask(deviceRequests.get, { projectId, deviceId: device.id }))).toMatchObject({
       code: "database-unavailable",
     });
     expect(await failure(registry.register(projectId, apnsToken("b")))).toMatchObject({ code: "database-unavailable" });
@@ -89,7 +89,9 @@ describe("the database is unavailable", () => {
     await registry.database.heal();
     await eventually(
       async () =>
-        expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toMatchObject({ status: "inactive" }),
+        expect(await registry.ask(deviceRequests.get, { projectId, deviceId: device.id })).toMatchObject({
+          status: "inactive",
+        }),
       { timeoutMs: 20_000 },
     );
   });

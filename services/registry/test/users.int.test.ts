@@ -1,21 +1,14 @@
 import { createHmac } from "node:crypto";
 import { sendRequest } from "@herald/bus";
 import {
-  ChangeDeviceRequest,
-  CheckRecipients,
-  CountAudience,
-  CreateIdentityKeyRequest,
-  DeleteDevice,
-  EraseUser,
-  GetDevice,
-  GetUser,
-  IdentifyDevice,
-  ListUsers,
+  audienceRequests,
+  deviceRequests,
+  identityKeyRequests,
   newIdentityKeyId,
   type ProjectId,
-  PutDevicesRequest,
   UserErasedV1,
   userKey,
+  userRequests,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -27,7 +20,7 @@ let projectId: ProjectId;
 let secret: string;
 beforeEach(async () => {
   projectId = await registry.project();
-  const made = await registry.ask(CreateIdentityKeyRequest, { projectId, keyId: newIdentityKeyId(new Date()) });
+  const made = await registry.ask(identityKeyRequests.create, { projectId, keyId: newIdentityKeyId(new Date()) });
   secret = made.secret ?? "";
 });
 
@@ -38,14 +31,14 @@ const userToken = (sub: string, iat = seconds()) => {
   return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
 };
 const identify = (seed: string, rest: object = {}) =>
-  registry.ask(IdentifyDevice, { projectId, platform: "ios", token: apnsToken(seed), ...rest });
+  registry.ask(deviceRequests.identify, { projectId, platform: "ios", token: apnsToken(seed), ...rest });
 const reached = async (userId: string) =>
-  (await registry.ask(CountAudience, { projectId, targets: [`user:${userId}`] })).devices.ios;
+  (await registry.ask(audienceRequests.count, { projectId, targets: [`user:${userId}`] })).devices.ios;
 
 describe("an unproven client", () => {
   test("gets no credential for an imported device by a claim of its own, but its user does, once", async () => {
     const devices = ["own", "claimed"].map((seed) => ({ platform: "ios", token: apnsToken(seed), user_id: "ann" }));
-    await registry.ask(PutDevicesRequest, { projectId, devices });
+    await registry.ask(deviceRequests.put, { projectId, devices });
     expect(await identify("own")).not.toHaveProperty("credential");
     expect(await identify("own", { userToken: userToken("ann") })).toHaveProperty("credential");
     expect(await identify("own", { userToken: userToken("ann") })).not.toHaveProperty("credential");
@@ -55,7 +48,7 @@ describe("an unproven client", () => {
         "credential",
       );
     // The backend confirms the user.
-    await registry.ask(PutDevicesRequest, { projectId, devices: [{ ...devices[1], user_id: "bob" }] });
+    await registry.ask(deviceRequests.put, { projectId, devices: [{ ...devices[1], user_id: "bob" }] });
     expect(await identify("claimed", { userToken: userToken("bob") })).toHaveProperty("credential");
   });
 
@@ -77,7 +70,7 @@ describe("a user", () => {
     await identify("one", { userToken: userToken("ann") });
     await registry.register(projectId, apnsToken("two"), { userId: "ann" });
     await identify("claim", { metadata: { user_id: "ann" } });
-    expect(await registry.ask(GetUser, { projectId, userId: "ann" })).toMatchObject({ device_count: 2 });
+    expect(await registry.ask(userRequests.get, { projectId, userId: "ann" })).toMatchObject({ device_count: 2 });
     expect(await reached("ann")).toBe(2);
     const stored = JSON.stringify(await registry.db.collection("projects").find().toArray());
     expect(stored).not.toContain(secret);
@@ -90,7 +83,7 @@ describe("a user", () => {
     await second.start();
     const all = Array.from({ length: 24 }, (_, n) =>
       registry
-        .ask(ChangeDeviceRequest, {
+        .ask(deviceRequests.change, {
           projectId,
           deviceId: device.id,
           change: n % 3 === 2 ? { user_id: null } : { user_token: userToken(`user-${n}`, at - 24 + n) },
@@ -109,7 +102,7 @@ describe("a user", () => {
 });
 
 describe("the list of users", () => {
-  const list = (after = "", perPage = 2) => registry.ask(ListUsers, { projectId, page: { after, perPage } });
+  const list = (after = "", perPage = 2) => registry.ask(userRequests.list, { projectId, page: { after, perPage } });
 
   test("has each user who has devices once, by id, page after page", async () => {
     for (const [seed, userId] of [
@@ -127,14 +120,15 @@ describe("the list of users", () => {
     ]);
     const second = await list(first.next ?? "");
     expect(second).toMatchObject({ data: [{ user_id: "cid", device_count: 1 }], next: null });
-    const { last_seen_at } = await registry.ask(GetUser, { projectId, userId: "ann" });
+    const { last_seen_at } = await registry.ask(userRequests.get, { projectId, userId: "ann" });
     expect(first.data[0]?.last_seen_at).toBe(last_seen_at);
   });
 
   test("contains only users whose id begins with a prefix, page by page", async () => {
     for (const [seed, userId] of ["u_1", "u_10", "u_11", "u_2", "U_1", "u_1~"].entries())
       await registry.register(projectId, apnsToken(String(seed)), { userId });
-    const ask = (after: string) => registry.ask(ListUsers, { projectId, prefix: "u_1", page: { after, perPage: 3 } });
+    const ask = (after: string) =>
+      registry.ask(userRequests.list, { projectId, prefix: "u_1", page: { after, perPage: 3 } });
     const first = await ask("");
     expect(first.data.map(({ user_id }) => user_id)).toEqual(["u_1", "u_10", "u_11"]);
     expect(await ask(first.next ?? "")).toMatchObject({ data: [{ user_id: "u_1~" }], next: null });
@@ -142,9 +136,9 @@ describe("the list of users", () => {
 
   test("leaves out who logged out, was erased, or belongs to another project", async () => {
     const { device } = await registry.register(projectId, apnsToken("out"), { userId: "out" });
-    await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change: { user_id: null } });
+    await registry.ask(deviceRequests.change, { projectId, deviceId: device.id, change: { user_id: null } });
     await registry.register(projectId, apnsToken("gone"), { userId: "gone" });
-    await registry.ask(EraseUser, { projectId, userId: "gone" });
+    await registry.ask(userRequests.erase, { projectId, userId: "gone" });
     await registry.register(await registry.project(), apnsToken("other"), { userId: "other" });
     expect(await list()).toEqual({ data: [], next: null });
   });
@@ -182,19 +176,19 @@ describe("an erasure", () => {
   test("deletes the user's devices, publishes one event for each request, and succeeds for an unknown user", async () => {
     const mine = await identify("one", { userToken: userToken("ann") });
     const other = await registry.register(projectId, apnsToken("other"), { userId: "bob" });
-    const { erasedAt } = await registry.ask(EraseUser, { projectId, userId: "ann" });
+    const { erasedAt } = await registry.ask(userRequests.erase, { projectId, userId: "ann" });
     const event = await eventually(async () => {
       const found = await registry.lastEvent(projectId, UserErasedV1);
       if (!found) throw new Error("no event yet");
       return found;
     });
     expect(event).toEqual({ project_id: projectId, user_id: "ann", at: erasedAt });
-    expect(await failure(registry.ask(GetUser, { projectId, userId: "ann" }))).toMatchObject({
+    expect(await failure(registry.ask(userRequests.get, { projectId, userId: "ann" }))).toMatchObject({
       code: "user-not-found",
     });
     expect(await reached("bob")).toBe(1);
-    await registry.ask(EraseUser, { projectId, userId: "ann" });
-    await registry.ask(EraseUser, { projectId, userId: "unknown" });
+    await registry.ask(userRequests.erase, { projectId, userId: "ann" });
+    await registry.ask(userRequests.erase, { projectId, userId: "unknown" });
     await eventually(async () => {
       const rows = JSON.stringify(
         await Promise.all(
@@ -215,11 +209,11 @@ describe("an erasure", () => {
     const one = await registry.register(projectId, apnsToken("first"), { userId: "ann" });
     const two = await registry.register(projectId, apnsToken("second"), { userId: "ann" });
     registry.dispatch.fails = true;
-    const failed = failure(registry.ask(EraseUser, { projectId, userId: "ann" }));
+    const failed = failure(registry.ask(userRequests.erase, { projectId, userId: "ann" }));
     expect(await failed).toMatchObject({ code: "database-unavailable" });
     expect(await reached("ann")).toBe(2);
     registry.dispatch.fails = false;
-    const { erasedAt: at } = await registry.ask(EraseUser, { projectId, userId: "ann" });
+    const { erasedAt: at } = await registry.ask(userRequests.erase, { projectId, userId: "ann" });
     expect(await reached("ann")).toBe(0);
     const devices = [
       { id: one.device.id, token: apnsToken("first") },
@@ -234,11 +228,11 @@ describe("an erasure", () => {
     const old = userToken("ann");
     const { device } = await identify("one");
     const { device: stranger } = await registry.register(projectId, apnsToken("stranger"), { userId: "bob" });
-    await registry.ask(EraseUser, { projectId, userId: "ann" });
+    await registry.ask(userRequests.erase, { projectId, userId: "ann" });
     const soon = userToken("ann", seconds() + 30);
     const attempts = [
       () => identify("new", { userToken: old }),
-      () => registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change: { user_token: old } }),
+      () => registry.ask(deviceRequests.change, { projectId, deviceId: device.id, change: { user_token: old } }),
       () => identify("soon", { userToken: soon }),
       () => identify("stranger", { userToken: old }),
     ];
@@ -246,7 +240,7 @@ describe("an erasure", () => {
     expect(await reached("ann")).toBe(0);
     // The push token of a device does not let an erased account remove it.
     for (const { id } of [device, stranger])
-      expect(await registry.ask(GetDevice, { projectId, deviceId: id })).toMatchObject({ id });
+      expect(await registry.ask(deviceRequests.get, { projectId, deviceId: id })).toMatchObject({ id });
     expect(await reached("bob")).toBe(1);
     // As if the erasure had been two minutes ago.
     const past = new Date(Date.now() - 120_000);
@@ -261,11 +255,11 @@ test("a waiting delivery may go to devices that exist, are active and belong to 
   const two = await registry.register(projectId, apnsToken("two"), { userId: "ann" });
   const three = await registry.register(projectId, apnsToken("three"));
   const gone = await registry.register(projectId, apnsToken("gone"));
-  await registry.ask(DeleteDevice, { projectId, deviceId: gone.device.id });
+  await registry.ask(deviceRequests.delete, { projectId, deviceId: gone.device.id });
   const change = { status: "inactive" as const };
-  await registry.ask(ChangeDeviceRequest, { projectId, deviceId: three.device.id, change });
+  await registry.ask(deviceRequests.change, { projectId, deviceId: three.device.id, change });
   const check = (devices: { id: typeof one.device.id; userId?: string }[]) =>
-    sendRequest(registry.bus, CheckRecipients, { projectId, devices });
+    sendRequest(registry.bus, audienceRequests.check, { projectId, devices });
   const { id } = one.device;
   expect(await check([{ id }, { id: two.device.id, userId: "ann" }])).toEqual({ moved: [] });
   expect(

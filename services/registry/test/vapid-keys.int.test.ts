@@ -1,4 +1,4 @@
-import { ChangeDeviceRequest, CountVapidKeys, type DeviceId, IdentifyDevice, type ProjectId } from "@herald/contracts";
+import { audienceRequests, type DeviceId, deviceRequests, type ProjectId } from "@herald/contracts";
 import { expect, test } from "vitest";
 import { deviceCollection } from "../src/stores/device-store.ts";
 import { useRegistry } from "./registry-fixture.ts";
@@ -15,11 +15,11 @@ const web = (vapidKeyId?: string, currentVapidKeyId: string | undefined = first)
     ...(currentVapidKeyId && { currentVapidKeyId }),
   }) as const;
 const counts = async (projectId: ProjectId) => {
-  const { subscriptions } = await registry.ask(CountVapidKeys, { projectId });
+  const { subscriptions } = await registry.ask(audienceRequests.countVapidKeys, { projectId });
   return Object.fromEntries(subscriptions.map(({ keyId, devices }) => [keyId ?? "none", devices]));
 };
 const change = async (projectId: ProjectId, deviceId: DeviceId, rest: object) =>
-  registry.ask(ChangeDeviceRequest, { projectId, deviceId, change: { status: "active" }, ...rest });
+  registry.ask(deviceRequests.change, { projectId, deviceId, change: { status: "active" }, ...rest });
 
 test("a subscription keeps the key that it was made with, through every way of registering it", async () => {
   const { register, project, ask } = registry;
@@ -31,7 +31,7 @@ test("a subscription keeps the key that it was made with, through every way of r
   expect((await register(projectId, endpoint, web(second))).device.vapid_key_id).toBe(second);
   expect(await counts(projectId)).toEqual({ [second]: 1 });
 
-  await ask(IdentifyDevice, {
+  await ask(deviceRequests.identify, {
     projectId,
     token: "https://push.example/2",
     previousToken: endpoint,

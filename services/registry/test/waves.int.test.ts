@@ -1,8 +1,7 @@
 import {
-  CountAudience,
+  audienceRequests,
   type CountedRules,
   type DeviceId,
-  ListZones,
   type ProjectId,
   pagesOfExpansion,
 } from "@herald/contracts";
@@ -99,7 +98,7 @@ describe("a wave", () => {
 
 test("the zones of few devices are theirs, those of a large audience the project's", async () => {
   const ids = await t.seed(zoned(200));
-  const ask = async (targets: string[]) => (await t.registry.ask(ListZones, { projectId, targets })).zones;
+  const ask = async (targets: string[]) => (await t.registry.ask(audienceRequests.zones, { projectId, targets })).zones;
   expect(await ask(["topic:news"])).toEqual(["Asia/Tokyo", "Europe/Berlin", "none"]);
   expect(await ask([ids[0] ?? ""])).toEqual(["Asia/Tokyo"]);
   expect(await ask([ids[1] ?? "", ids[2] ?? ""])).toEqual(["Europe/Berlin", "none"]);
@@ -109,7 +108,11 @@ test("the zones of few devices are theirs, those of a large audience the project
 
 test("a count by zone adds up", async () => {
   await t.seed(zoned(500));
-  const { devices, zones: byZone } = await t.registry.ask(CountAudience, { projectId, targets: ["all"], byZone: true });
+  const { devices, zones: byZone } = await t.registry.ask(audienceRequests.count, {
+    projectId,
+    targets: ["all"],
+    byZone: true,
+  });
   expect(byZone).toEqual({ "Asia/Tokyo": 200, "Europe/Berlin": 200, none: 100 });
   expect(devices.ios + devices.android + devices.web).toBe(500);
 });
@@ -127,7 +130,7 @@ test("a count reads clocks as a send does: first the time that has passed, then 
       rules: { hours: true as const },
       countedRules: { ...usual, ...change },
     };
-    const { skips, delayed } = await t.registry.ask(CountAudience, { ...request, ...limits });
+    const { skips, delayed } = await t.registry.ask(audienceRequests.count, { ...request, ...limits });
     return { skips, delayed };
   };
   expect(await ask({})).toEqual({ skips: {}, delayed: { "2030-01-15T05:30:00.000Z": 4 } });

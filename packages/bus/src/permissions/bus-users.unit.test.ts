@@ -21,20 +21,20 @@ const hears = (service: BusService, subject: string) =>
 
 /** The services besides the gateway that may send each request. */
 const besides: Readonly<Record<string, BusService[]>> = {
-  [contracts.CheckRecipients.subject]: ["dispatch"],
-  [contracts.EraseDevices.subject]: ["registry"],
-  [contracts.ListZones.subject]: ["dispatch"],
-  [contracts.ReadRecipients.subject]: ["registry"],
-  [contracts.RecordRecipients.subject]: ["registry"],
-  [contracts.ResolveSends.subject]: ["dispatch"],
-  [contracts.UsersOfDeliveries.subject]: ["analytics"],
+  [contracts.audienceRequests.check.subject]: ["dispatch"],
+  [contracts.erasureRequests.eraseDevices.subject]: ["registry"],
+  [contracts.audienceRequests.zones.subject]: ["dispatch"],
+  [contracts.recipientRequests.read.subject]: ["registry"],
+  [contracts.recipientRequests.record.subject]: ["registry"],
+  [contracts.audienceRequests.resolve.subject]: ["dispatch"],
+  [contracts.deliveryRequests.users.subject]: ["analytics"],
 };
 
 type Request = { readonly name: string; readonly subject: string; readonly service: BusService };
 
-const requests = Object.values<unknown>(contracts).filter(
-  (value): value is Request => typeof value === "object" && value !== null && "subject" in value && "service" in value,
-);
+const requests = Object.entries<unknown>(contracts)
+  .filter(([name]) => name.endsWith("Requests"))
+  .flatMap(([, resource]) => Object.values(resource as object) as Request[]);
 
 const byService = (one: BusService, other: BusService): number => busServices.indexOf(one) - busServices.indexOf(other);
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineList, defineRequest } from "../envelope.ts";
+import { defineRequests, list, request } from "../envelope.ts";
 import { ListQuery } from "../http/v1/pagination.ts";
 import { OpenTotals, Stats, StatsRequest } from "../http/v1/stats.ts";
 import {
@@ -12,26 +12,9 @@ import {
   WebhookMessageListQuery,
 } from "../http/v1/webhooks.ts";
 import { DeviceId, NotificationId, ProjectId, WebhookId, WebhookMessageId } from "../ids.ts";
+import { exportRows } from "./export-rows.ts";
 
 const count = z.number().int().min(0);
-
-/** The number of devices that opened each of up to 100 notifications, with further figures about the opens. */
-export const CountOpens = defineRequest(
-  "analytics.opens.count",
-  { projectId: ProjectId, notificationIds: z.array(NotificationId).min(1).max(100) },
-  z.object({
-    counts: z.record(z.string(), z.number().int().min(0)),
-    /** Absent for a notification without opens, and when analytics is older than the field. */
-    totals: z.record(z.string(), OpenTotals).optional(),
-    /** Receipts, dismissals and opens by button; absent as for `totals`. */
-    reports: z
-      .record(
-        z.string(),
-        z.object({ received: count, dismissed: count, buttons: z.record(z.string(), count).optional() }),
-      )
-      .optional(),
-  }),
-);
 
 const times = z.record(z.string(), z.iso.datetime());
 /** By device or notification; without a report it is absent. All but `openedAt` are absent when analytics is older than them. */
@@ -43,34 +26,9 @@ const reportTimes = z.object({
   buttons: z.record(z.string(), z.string()).optional(),
 });
 
-/** When each of up to 1,000 devices received, opened and dismissed one notification. */
-export const OpensOfDevices = defineRequest(
-  "analytics.opens.of-devices",
-  { projectId: ProjectId, notificationId: NotificationId, deviceIds: z.array(DeviceId).min(1).max(1000) },
-  reportTimes,
-);
-
-/** When one device received, opened and dismissed each of up to 100 notifications. */
-export const OpensOfNotifications = defineRequest(
-  "analytics.opens.of-notifications",
-  { projectId: ProjectId, deviceId: DeviceId, notificationIds: z.array(NotificationId).min(1).max(100) },
-  reportTimes,
-);
-
 /** Figures of up to this many days take milliseconds to read, but not by group, or for a topic, which adds up its notifications. */
 const fewDays = 35;
 const dayMs = 86_400_000;
-
-/** Sends, failures and opens in a time range; at most 10 s behind. Unknown things give zeros, not an error. */
-export const GetStats = defineRequest(
-  "analytics.stats.get",
-  { projectId: ProjectId, request: StatsRequest },
-  Stats,
-  ({ request: { topic, by, from, to } }) =>
-    topic !== undefined ||
-    (by !== undefined && by !== "platform") ||
-    Date.parse(to) - Date.parse(from) > fewDays * dayMs,
-);
 
 const project = { projectId: ProjectId };
 const webhook = { ...project, webhookId: WebhookId };
@@ -78,45 +36,75 @@ const message = { ...webhook, messageId: WebhookMessageId };
 /** With the secret, `whsec_…`, which is shown only this once. */
 const withSecret = z.object({ webhook: Webhook, secret: z.string() });
 
-/** The gateway creates the id, so that a repeated request creates the same webhook, with a secret that replaces the unseen one. */
-export const CreateWebhookRequest = defineRequest(
-  "analytics.webhooks.create",
-  { ...webhook, settings: CreateWebhook.shape.webhook },
-  withSecret,
-);
-export const ListWebhooks = defineList("analytics.webhooks.list", project, Webhook, ListQuery);
-export const GetWebhook = defineRequest("analytics.webhooks.get", webhook, Webhook);
-export const ChangeWebhookRequest = defineRequest(
-  "analytics.webhooks.change",
-  { ...webhook, change: ChangeWebhook.shape.webhook },
-  Webhook,
-);
-export const DeleteWebhook = defineRequest("analytics.webhooks.delete", webhook, z.object({}));
-/**
- * Creates a new secret. The previous secret stays valid for a day; the one before it becomes invalid. A repeat with the same `rotationId`
- * replaces the secret that was never returned, and revokes none.
- */
-export const RotateWebhookSecret = defineRequest(
-  "analytics.webhooks.rotate",
-  { ...webhook, rotationId: z.string() },
-  withSecret,
-);
+export const openRequests = defineRequests("analytics.opens", {
+  /** The number of devices that opened each of up to 100 notifications, with further figures about the opens. */
+  count: request(
+    { projectId: ProjectId, notificationIds: z.array(NotificationId).min(1).max(100) },
+    z.object({
+      counts: z.record(z.string(), z.number().int().min(0)),
+      /** Absent for a notification without opens, and when analytics is older than the field. */
+      totals: z.record(z.string(), OpenTotals).optional(),
+      /** Receipts, dismissals and opens by button; absent as for `totals`. */
+      reports: z
+        .record(
+          z.string(),
+          z.object({ received: count, dismissed: count, buttons: z.record(z.string(), count).optional() }),
+        )
+        .optional(),
+    }),
+  ),
+  /** When each of up to 1,000 devices received, opened and dismissed one notification. */
+  ofDevices: request(
+    { projectId: ProjectId, notificationId: NotificationId, deviceIds: z.array(DeviceId).min(1).max(1000) },
+    reportTimes,
+  ),
+  /** When one device received, opened and dismissed each of up to 100 notifications. */
+  ofNotifications: request(
+    { projectId: ProjectId, deviceId: DeviceId, notificationIds: z.array(NotificationId).min(1).max(100) },
+    reportTimes,
+  ),
+  /** Rows are `ExportedOpen`. */
+  export: exportRows({ notificationId: NotificationId.optional() }),
+});
 
-/** Sends a test message. The gateway creates its id. */
-export const PingWebhook = defineRequest("analytics.webhooks.ping", message, WebhookMessage);
-/** Queues messages again that failed since a time, the oldest first, up to 10,000 per request. */
-export const RecoverWebhookRequest = defineRequest(
-  "analytics.webhooks.recover",
-  { ...webhook, since: z.iso.datetime() },
-  Recovered,
-);
+export const statsRequests = defineRequests("analytics.stats", {
+  /** Sends, failures and opens in a time range; at most 10 s behind. Unknown things give zeros, not an error. */
+  get: request(
+    { projectId: ProjectId, request: StatsRequest },
+    Stats,
+    ({ request: { topic, by, from, to } }) =>
+      topic !== undefined ||
+      (by !== undefined && by !== "platform") ||
+      Date.parse(to) - Date.parse(from) > fewDays * dayMs,
+  ),
+});
 
-export const ListWebhookMessages = defineList(
-  "analytics.webhook-messages.list",
-  webhook,
-  WebhookMessage,
-  WebhookMessageListQuery,
-);
-export const GetWebhookMessage = defineRequest("analytics.webhook-messages.get", message, WebhookMessageDetail);
-/** Sends a message at once, whatever its status. If that fails, it is retried on the schedule. */
-export const ResendWebhookMessage = defineRequest("analytics.webhook-messages.resend", message, WebhookMessage);
+export const webhookRequests = defineRequests("analytics.webhooks", {
+  /** The gateway creates the id, so that a repeated request creates the same webhook, with a secret that replaces the unseen one. */
+  create: request({ ...webhook, settings: CreateWebhook.shape.webhook }, withSecret),
+  list: list(project, Webhook, ListQuery),
+  get: request(webhook, Webhook),
+  change: request({ ...webhook, change: ChangeWebhook.shape.webhook }, Webhook),
+  delete: request(webhook, z.object({})),
+  /**
+   * Creates a new secret. The previous secret stays valid for a day; the one before it becomes invalid. A repeat with the same `rotationId`
+   * replaces the secret that was never returned, and revokes none.
+   */
+  rotate: request({ ...webhook, rotationId: z.string() }, withSecret),
+  /** Sends a test message. The gateway creates its id. */
+  ping: request(message, WebhookMessage),
+  /** Queues messages again that failed since a time, the oldest first, up to 10,000 per request. */
+  recover: request({ ...webhook, since: z.iso.datetime() }, Recovered),
+});
+
+export const webhookMessageRequests = defineRequests("analytics.webhook-messages", {
+  list: list(webhook, WebhookMessage, WebhookMessageListQuery),
+  get: request(message, WebhookMessageDetail),
+  /** Sends a message at once, whatever its status. If that fails, it is retried on the schedule. */
+  resend: request(message, WebhookMessage),
+});
+
+export const receiptRequests = defineRequests("analytics.receipts", {
+  /** Rows are `ExportedReceipt`. */
+  export: exportRows({ notificationId: NotificationId.optional() }),
+});

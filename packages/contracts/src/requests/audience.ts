@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AskedRules } from "../asked-rules.ts";
 import { Recipient } from "../deliver-batch.ts";
-import { defineRequest } from "../envelope.ts";
+import { defineRequests, request } from "../envelope.ts";
 import { Device } from "../http/v1/devices.ts";
 import { LocalTime } from "../http/v1/local-time.ts";
 import { QuietHours } from "../http/v1/quiet-hours.ts";
@@ -24,7 +24,7 @@ const audience = {
 };
 const platformCounts = z.object({ ios: z.number().int(), android: z.number().int(), web: z.number().int() });
 
-/** The rules of a send that is not stored, for {@link CountAudience}. `zone`: of devices without one. */
+/** The rules of a send that is not stored, for {@link audienceRequests.count}. `zone`: of devices without one. */
 export const CountedRules = z.object({
   hours: QuietHours.optional(),
   /** Those of users count, too. */
@@ -39,69 +39,75 @@ export type CountedRules = z.infer<typeof CountedRules>;
 
 const byText = z.record(z.string(), z.number().int());
 
-/** The exact number of active devices that match the targets, each counted once. For dry runs; costs as much as an expansion. */
-export const CountAudience = defineRequest(
-  "registry.audience.count",
-  /** `byZone`: also by time zone. */
-  { ...project, ...audience, byZone: z.boolean().optional(), countedRules: CountedRules.optional() },
-  z.object({
-    devices: platformCounts,
-    unmatched: z.array(z.string()),
-    zones: byText.optional(),
-    /** With `countedRules`: those of `devices` that would get nothing, by reason, and those that would get it later, by the time. */
-    skips: byText.optional(),
-    delayed: byText.optional(),
-  }),
-  () => true,
-);
-
-/** The time zones that devices of the targets may have: those of the devices for a small audience, otherwise those of all the project's. */
-export const ListZones = defineRequest(
-  "registry.audience.zones",
-  { ...project, ...audience },
-  z.object({ zones: z.array(z.string()) }),
-);
-
 /** The devices of one platform and provider that a send reaches, sorted by id. */
 const ResolvedBatch = z.object({ platform: Platform, provider: Provider.optional(), devices: z.array(Recipient) });
 
-/** The recipients of small sends, in the order of the request. `null`: more devices than `limit`, or targets without an index. */
-export const ResolveSends = defineRequest(
-  "registry.audience.resolve",
-  {
-    ...project,
-    sends: z.array(z.object(audience)).min(1).max(maxGroupSize),
-    limit: z.number().int().min(1),
-  },
-  z.object({
-    sends: z.array(z.object({ batches: z.array(ResolvedBatch), unmatched: z.array(z.string()) }).nullable()),
-  }),
-  undefined,
-  plainAudiences(Recipient),
-);
-
-/** The number of active Web Push subscriptions per key. Subscriptions without `keyId` are older than key ids. */
-export const CountVapidKeys = defineRequest(
-  "registry.audience.count-vapid-keys",
-  project,
-  z.object({ subscriptions: z.array(z.object({ keyId: z.string().optional(), devices: z.number().int() })) }),
-  () => true,
-);
-
-/** Whether the targets match one device in its current state, and which entry does. */
-export const ExplainDevice = defineRequest(
-  "registry.audience.explain",
-  // A notification with recipients has no targets.
-  { ...device, ...audience, targets: z.array(z.string()).max(1000) },
-  z.object({
-    device: Device,
-    /** The first entry that matches, as sent, even if the device is inactive or of another app. */
-    matched: z.string().optional(),
-    /** It has no token of the push type. */
-    noToken: z.literal(true).optional(),
-    /** The send is for another app. */
-    otherApp: z.literal(true).optional(),
-    /** The device of the same app installation that gets the push instead: its platform's own provider serves it. */
-    reachedThrough: DeviceId.optional(),
-  }),
-);
+export const audienceRequests = defineRequests("registry.audience", {
+  /** The exact number of active devices that match the targets, each counted once. For dry runs; costs as much as an expansion. */
+  count: request(
+    /** `byZone`: also by time zone. */
+    { ...project, ...audience, byZone: z.boolean().optional(), countedRules: CountedRules.optional() },
+    z.object({
+      devices: platformCounts,
+      unmatched: z.array(z.string()),
+      zones: byText.optional(),
+      /** With `countedRules`: those of `devices` that would get nothing, by reason, and those that would get it later, by the time. */
+      skips: byText.optional(),
+      delayed: byText.optional(),
+    }),
+    () => true,
+  ),
+  /** The time zones that devices of the targets may have: those of the devices for a small audience, otherwise those of all the project's. */
+  zones: request({ ...project, ...audience }, z.object({ zones: z.array(z.string()) })),
+  /** The recipients of small sends, in the order of the request. `null`: more devices than `limit`, or targets without an index. */
+  resolve: request(
+    {
+      ...project,
+      sends: z.array(z.object(audience)).min(1).max(maxGroupSize),
+      limit: z.number().int().min(1),
+    },
+    z.object({
+      sends: z.array(z.object({ batches: z.array(ResolvedBatch), unmatched: z.array(z.string()) }).nullable()),
+    }),
+    undefined,
+    plainAudiences(Recipient),
+  ),
+  /** The number of active Web Push subscriptions per key. Subscriptions without `keyId` are older than key ids. */
+  countVapidKeys: request(
+    project,
+    z.object({ subscriptions: z.array(z.object({ keyId: z.string().optional(), devices: z.number().int() })) }),
+    () => true,
+  ),
+  /** Whether the targets match one device in its current state, and which entry does. */
+  explain: request(
+    // A notification with recipients has no targets.
+    { ...device, ...audience, targets: z.array(z.string()).max(1000) },
+    z.object({
+      device: Device,
+      /** The first entry that matches, as sent, even if the device is inactive or of another app. */
+      matched: z.string().optional(),
+      /** It has no token of the push type. */
+      noToken: z.literal(true).optional(),
+      /** The send is for another app. */
+      otherApp: z.literal(true).optional(),
+      /** The device of the same app installation that gets the push instead: its platform's own provider serves it. */
+      reachedThrough: DeviceId.optional(),
+    }),
+  ),
+  /**
+   * The devices, of up to 1,000, that may no longer get their waiting notifications: they are deleted, inactive, or have another user than
+   * when the audience was read. `userId` is that earlier user; absent if it does not matter. `kind`: the others that do not get it now by
+   * choice are `muted`.
+   */
+  check: request(
+    {
+      ...project,
+      devices: z
+        .array(z.object({ id: DeviceId, userId: z.string().optional() }))
+        .min(1)
+        .max(1000),
+      kind: AskedRules.shape.kind,
+    },
+    z.object({ moved: z.array(DeviceId), muted: z.array(DeviceId).optional() }),
+  ),
+});

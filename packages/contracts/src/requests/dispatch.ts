@@ -1,129 +1,150 @@
 import { z } from "zod";
-import { defineList, defineRequest } from "../envelope.ts";
-import { Delivery, DeliveryAttempt, DeliveryListQuery, DeviceNotification } from "../http/v1/deliveries.ts";
+import { defineRequests, list, request } from "../envelope.ts";
+import {
+  Delivery,
+  DeliveryAttempt,
+  DeliveryListQuery,
+  DeliveryStatus,
+  DeviceNotification,
+} from "../http/v1/deliveries.ts";
 import { ChangeNotification } from "../http/v1/local-time.ts";
-import { Notification, NotificationListQuery } from "../http/v1/notifications.ts";
-import { KeysetQuery } from "../http/v1/pagination.ts";
+import { Notification, NotificationListQuery, notificationFilterQuery } from "../http/v1/notifications.ts";
+import { KeysetQuery, timeRange } from "../http/v1/pagination.ts";
 import { TestedPush, TestPush } from "../http/v1/provider-test.ts";
 import { ProviderView, VapidKey, VapidKeyPair } from "../http/v1/providers.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
 import { Provider } from "../platforms.ts";
 import { UserId } from "../users.ts";
 import { VapidKeyId } from "../vapid.ts";
+import { exportRows } from "./export-rows.ts";
 
 const project = { projectId: ProjectId };
 const notification = { ...project, notificationId: NotificationId };
 
-/**
- * Notifications without opens: `counts.opened` is 0, because analytics has the opens. `userId`: notifications that name this user as a
- * target. Heavy: a hundred notifications may have 6 MB of content.
- */
-export const ListNotifications = defineList(
-  "dispatch.notifications.list",
-  { ...project, userId: UserId.optional() },
-  Notification,
-  NotificationListQuery,
-  () => true,
-);
-export const GetNotification = defineRequest("dispatch.notifications.get", notification, Notification);
-export const CancelNotification = defineRequest("dispatch.notifications.cancel", notification, Notification);
-/** Changes when a notification is sent that has not begun. `zone`: the default time zone of its project; absent: UTC. */
-export const ChangeNotificationRequest = defineRequest(
-  "dispatch.notifications.change",
-  { ...notification, change: ChangeNotification.shape.notification, zone: z.string().optional() },
-  Notification,
-);
-/** One row per device. `opened_at` is absent: analytics has it. */
-export const ListDeliveries = defineList("dispatch.deliveries.list", notification, Delivery, DeliveryListQuery);
-
-/** Notifications sent to a device, newest first. `opened_at` is absent: analytics has it. A short page may still have a `next`. */
-export const ListDeviceNotifications = defineList(
-  "dispatch.deliveries.of-device",
-  { ...project, deviceId: DeviceId },
-  DeviceNotification,
-  KeysetQuery,
-);
-
-/** The ledger's part of a delivery trace: the attempts of one device, oldest first; none if no batch contains it. */
-export const GetDeliveryTrace = defineRequest(
-  "dispatch.deliveries.trace",
-  { ...notification, deviceId: DeviceId },
-  z.object({
-    notification: Notification,
-    /** Whether expansion is complete. Before that, a device without attempts may still get some. */
-    expanded: z.boolean(),
-    delivery: Delivery.optional(),
-    attempts: z.array(DeliveryAttempt),
-    nextAttemptAt: z.iso.datetime().optional(),
-  }),
-);
-
-/** The number of small sends of a project in its backlog, counted up to `limit`. */
-export const CountBacklog = defineRequest(
-  "dispatch.backlog.count",
-  { ...project, limit: z.number().int().min(1).max(1_000_000_000) },
-  z.object({ queued: z.number().int().min(0) }),
-);
-
-/**
- * Devices of a user who is being erased, and their push tokens: what was sent to them until `at` is erased too. Registry asks before it
- * deletes them, because it is not known afterwards whose they were. `key`: the user's `userKey`. Repeatable.
- */
-export const EraseDevices = defineRequest(
-  "dispatch.users.erase-devices",
-  {
-    ...project,
-    key: z.string(),
-    at: z.iso.datetime(),
-    devices: z
-      .array(z.object({ id: DeviceId, token: z.string() }))
-      .min(1)
-      .max(500),
-  },
-  z.object({}),
-);
-
-/** Whether replaying a dead letter would change anything. If not, `settled` is the reason: ended deliveries stay ended. */
-export const CheckReplay = defineRequest(
-  "dispatch.replays.check",
-  {
-    ...notification,
-    message: z.enum(["SendV1", "DeliverBatchV1", "DueV1"]),
-    /** For messages about a batch. */
-    batchId: z.string().optional(),
-  },
-  z.object({ settled: z.string().optional() }),
-);
-
 const provider = { ...project, provider: Provider };
-/** The settings as in the HTTP request. Dispatch checks that the keys parse. */
-export const PutProvider = defineRequest(
-  "dispatch.providers.put",
-  { ...provider, settings: z.unknown() },
-  ProviderView,
-);
-export const GetProvider = defineRequest("dispatch.providers.get", provider, ProviderView);
-export const DeleteProvider = defineRequest("dispatch.providers.delete", provider, z.object({}));
-
-/** Sends one push with the project's settings. `push` must fit the provider. */
-export const TestProvider = defineRequest("dispatch.providers.test", { ...provider, push: TestPush }, TestedPush);
 
 /** A Web Push key without its number of devices, which only registry knows. */
 const StoredVapidKey = VapidKey.omit({ devices: true });
 const vapidKey = { ...project, keyId: VapidKeyId };
 
-/** `unnamed`: the key that signs for subscriptions without a key id, or with a key that Herald never had. */
-export const ListVapidKeys = defineRequest(
-  "dispatch.vapid-keys.list",
-  project,
-  z.object({ keys: z.array(StoredVapidKey), retired: z.array(VapidKeyId), unnamed: VapidKeyId }),
-);
-/** Stages the next key: the given pair or a new one. Without a pair, returns a key that is already staged. */
-export const StageVapidKey = defineRequest(
-  "dispatch.vapid-keys.stage",
-  { ...project, pair: VapidKeyPair.optional() },
-  z.object({ key: StoredVapidKey, created: z.boolean() }),
-);
-export const PromoteVapidKey = defineRequest("dispatch.vapid-keys.promote", vapidKey, StoredVapidKey);
-/** Deletes the private key. The caller must check that no subscription uses it, unless its request forces the deletion. */
-export const RetireVapidKey = defineRequest("dispatch.vapid-keys.retire", vapidKey, z.object({}));
+export const notificationRequests = defineRequests("dispatch.notifications", {
+  /**
+   * Notifications without opens: `counts.opened` is 0, because analytics has the opens. `userId`: notifications that name this user as a
+   * target. Heavy: a hundred notifications may have 6 MB of content.
+   */
+  list: list({ ...project, userId: UserId.optional() }, Notification, NotificationListQuery, () => true),
+  get: request(notification, Notification),
+  cancel: request(notification, Notification),
+  /** Changes when a notification is sent that has not begun. `zone`: the default time zone of its project; absent: UTC. */
+  change: request(
+    { ...notification, change: ChangeNotification.shape.notification, zone: z.string().optional() },
+    Notification,
+  ),
+  /** Rows are `Notification` without opens, as in `ListNotifications`. */
+  export: exportRows({ ...notificationFilterQuery, ...timeRange }),
+});
+
+export const deliveryRequests = defineRequests("dispatch.deliveries", {
+  /** One row per device. `opened_at` is absent: analytics has it. */
+  list: list(notification, Delivery, DeliveryListQuery),
+  /** Notifications sent to a device, newest first. `opened_at` is absent: analytics has it. A short page may still have a `next`. */
+  ofDevice: list({ ...project, deviceId: DeviceId }, DeviceNotification, KeysetQuery),
+  /** The ledger's part of a delivery trace: the attempts of one device, oldest first; none if no batch contains it. */
+  trace: request(
+    { ...notification, deviceId: DeviceId },
+    z.object({
+      notification: Notification,
+      /** Whether expansion is complete. Before that, a device without attempts may still get some. */
+      expanded: z.boolean(),
+      delivery: Delivery.optional(),
+      attempts: z.array(DeliveryAttempt),
+      nextAttemptAt: z.iso.datetime().optional(),
+    }),
+  ),
+  /** Rows are `ExportedDelivery`. */
+  export: exportRows({ ...timeRange, notificationId: NotificationId.optional(), status: DeliveryStatus.optional() }),
+  /** The user of each device when its notification was sent, in the order of the request. Null: no user, or a large audience. */
+  users: request(
+    {
+      ...project,
+      deliveries: z
+        .array(z.object({ notificationId: NotificationId, deviceId: DeviceId }))
+        .min(1)
+        .max(1000),
+      /** Of these notifications, the ids of the buttons. */
+      buttonsOf: z.array(NotificationId).optional(),
+    },
+    z.object({
+      users: z.array(z.string().nullable()),
+      /** {@link Tag}s by notification; absent for notifications without tags. */
+      tags: z.record(z.string(), z.array(z.string())).optional(),
+      /** By notification; absent for notifications without buttons. */
+      buttons: z.record(z.string(), z.array(z.string())).optional(),
+    }),
+  ),
+});
+
+export const backlogRequests = defineRequests("dispatch.backlog", {
+  /** The number of small sends of a project in its backlog, counted up to `limit`. */
+  count: request(
+    { ...project, limit: z.number().int().min(1).max(1_000_000_000) },
+    z.object({ queued: z.number().int().min(0) }),
+  ),
+});
+
+export const erasureRequests = defineRequests("dispatch.users", {
+  /**
+   * Devices of a user who is being erased, and their push tokens: what was sent to them until `at` is erased too. Registry asks before it
+   * deletes them, because it is not known afterwards whose they were. `key`: the user's `userKey`. Repeatable.
+   */
+  eraseDevices: request(
+    {
+      ...project,
+      key: z.string(),
+      at: z.iso.datetime(),
+      devices: z
+        .array(z.object({ id: DeviceId, token: z.string() }))
+        .min(1)
+        .max(500),
+    },
+    z.object({}),
+  ),
+});
+
+export const replayRequests = defineRequests("dispatch.replays", {
+  /** Whether replaying a dead letter would change anything. If not, `settled` is the reason: ended deliveries stay ended. */
+  check: request(
+    {
+      ...notification,
+      message: z.enum(["SendV1", "DeliverBatchV1", "DueV1"]),
+      /** For messages about a batch. */
+      batchId: z.string().optional(),
+    },
+    z.object({ settled: z.string().optional() }),
+  ),
+});
+
+export const providerRequests = defineRequests("dispatch.providers", {
+  /** The settings as in the HTTP request. Dispatch checks that the keys parse. */
+  put: request({ ...provider, settings: z.unknown() }, ProviderView),
+  get: request(provider, ProviderView),
+  delete: request(provider, z.object({})),
+  /** Sends one push with the project's settings. `push` must fit the provider. */
+  test: request({ ...provider, push: TestPush }, TestedPush),
+});
+
+export const vapidKeyRequests = defineRequests("dispatch.vapid-keys", {
+  /** `unnamed`: the key that signs for subscriptions without a key id, or with a key that Herald never had. */
+  list: request(
+    project,
+    z.object({ keys: z.array(StoredVapidKey), retired: z.array(VapidKeyId), unnamed: VapidKeyId }),
+  ),
+  /** Stages the next key: the given pair or a new one. Without a pair, returns a key that is already staged. */
+  stage: request(
+    { ...project, pair: VapidKeyPair.optional() },
+    z.object({ key: StoredVapidKey, created: z.boolean() }),
+  ),
+  promote: request(vapidKey, StoredVapidKey),
+  /** Deletes the private key. The caller must check that no subscription uses it, unless its request forces the deletion. */
+  retire: request(vapidKey, z.object({})),
+});

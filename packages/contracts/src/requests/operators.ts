@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineList, defineRequest } from "../envelope.ts";
+import { defineRequests, list, request } from "../envelope.ts";
 import { AuditCheck, AuditRow } from "../http/v1/audit.ts";
 import { Operator, OperatorRole, ProjectGrant } from "../http/v1/operators.ts";
 import { KeysetRequest, keysetPageOf, timeRange } from "../http/v1/pagination.ts";
@@ -9,68 +9,59 @@ import { SecretHash } from "../secrets.ts";
 
 const operator = { operatorId: OperatorId };
 
-/** The gateway creates the id and the token. A repeated request replaces the token that no caller received. */
-export const CreateOperatorRequest = defineRequest(
-  "registry.operators.create",
-  { ...operator, name: z.string(), role: OperatorRole, projects: z.array(ProjectGrant), tokenHash: SecretHash },
-  Operator,
-);
-export const ListOperators = defineList("registry.operators.list", {}, Operator);
-export const GetOperator = defineRequest("registry.operators.get", operator, Operator);
-export const ChangeOperatorRequest = defineRequest(
-  "registry.operators.change",
-  {
-    ...operator,
-    name: z.string().optional(),
-    role: OperatorRole.optional(),
-    projects: z.array(ProjectGrant).optional(),
-  },
-  Operator,
-);
-/**
- * Signs in a person whom an identity provider names, and stores what it says of them. The first sign-in creates an operator, a
- * member. Fails with sign-in-not-permitted if the person has no group, role or grant, unless `everyone` may sign in.
- */
-export const SignInOperator = defineRequest(
-  "registry.operators.sign-in",
-  {
-    issuer: z.string(),
-    subject: z.string().min(1),
-    name: z.string(),
-    email: z.string().optional(),
-    groups: z.array(z.string()),
-    everyone: z.boolean(),
-  },
-  Operator,
-);
-/** Ends the sessions and sign-in codes that exist. The token stays valid. */
-export const SignOutOperator = defineRequest("registry.operators.sign-out", operator, Operator);
-/** Replaces the token. The earlier token and its sessions become invalid. */
-export const RotateOperatorToken = defineRequest(
-  "registry.operators.rotate",
-  { ...operator, tokenHash: SecretHash },
-  Operator,
-);
-export const DeleteOperator = defineRequest("registry.operators.delete", operator, z.object({}));
+export const operatorRequests = defineRequests("registry.operators", {
+  /** The gateway creates the id and the token. A repeated request replaces the token that no caller received. */
+  create: request(
+    { ...operator, name: z.string(), role: OperatorRole, projects: z.array(ProjectGrant), tokenHash: SecretHash },
+    Operator,
+  ),
+  list: list({}, Operator),
+  get: request(operator, Operator),
+  change: request(
+    {
+      ...operator,
+      name: z.string().optional(),
+      role: OperatorRole.optional(),
+      projects: z.array(ProjectGrant).optional(),
+    },
+    Operator,
+  ),
+  /**
+   * Signs in a person whom an identity provider names, and stores what it says of them. The first sign-in creates an operator, a
+   * member. Fails with sign-in-not-permitted if the person has no group, role or grant, unless `everyone` may sign in.
+   */
+  signIn: request(
+    {
+      issuer: z.string(),
+      subject: z.string().min(1),
+      name: z.string(),
+      email: z.string().optional(),
+      groups: z.array(z.string()),
+      everyone: z.boolean(),
+    },
+    Operator,
+  ),
+  /** Ends the sessions and sign-in codes that exist. The token stays valid. */
+  signOut: request(operator, Operator),
+  /** Replaces the token. The earlier token and its sessions become invalid. */
+  rotate: request({ ...operator, tokenHash: SecretHash }, Operator),
+  delete: request(operator, z.object({})),
+});
 
-/** Lists audit rows, newest first. */
-export const ListAudit = defineRequest(
-  "registry.audit.list",
-  {
-    page: KeysetRequest,
-    operator: AuditedReference.optional(),
-    action: z.string().optional(),
-    targetProjectId: ProjectId.optional(),
-    ...timeRange,
-  },
-  keysetPageOf(AuditRow),
-);
-export type ListAuditRequest = z.infer<typeof ListAudit.request>;
+export const auditRequests = defineRequests("registry.audit", {
+  /** Lists audit rows, newest first. */
+  list: request(
+    {
+      page: KeysetRequest,
+      operator: AuditedReference.optional(),
+      action: z.string().optional(),
+      targetProjectId: ProjectId.optional(),
+      ...timeRange,
+    },
+    keysetPageOf(AuditRow),
+  ),
+  /** Checks the next rows of the chain. */
+  verify: request({ after: z.number().int().min(0) }, AuditCheck, () => true),
+});
 
-/** Checks the next rows of the chain. */
-export const VerifyAudit = defineRequest(
-  "registry.audit.verify",
-  { after: z.number().int().min(0) },
-  AuditCheck,
-  () => true,
-);
+export type ListAuditRequest = z.infer<typeof auditRequests.list.request>;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineList, defineRequest } from "../envelope.ts";
+import { defineRequests, list, request } from "../envelope.ts";
 import { LineError } from "../http/v1/lines.ts";
 import { PageQuery } from "../http/v1/pagination.ts";
 import { Recipients } from "../http/v1/recipients.ts";
@@ -9,69 +9,55 @@ import { PersonalTexts, RecipientKeys, RecipientKind, RecipientLines } from "../
 const notification = { projectId: ProjectId, notificationId: NotificationId };
 const chunk = { ...notification, chunk: z.number().int().min(0) };
 
-/**
- * The keys of a chunk of recipients, whose devices registry finds. `state`: `waiting` for the chunk to be stored; `ended`: no chunk of the
- * notification is expanded any more.
- */
-export const ReadRecipients = defineRequest(
-  "dispatch.recipients.read",
-  chunk,
-  z.discriminatedUnion("state", [
-    z.object({ state: z.literal("waiting") }),
-    z.object({ state: z.literal("ended") }),
-    z.object({ state: z.literal("stored"), keys: RecipientKeys, last: z.boolean() }),
-  ]),
-);
+export const recipientRequests = defineRequests("dispatch.recipients", {
+  /**
+   * The keys of a chunk of recipients, whose devices registry finds. `state`: `waiting` for the chunk to be stored; `ended`: no chunk of the
+   * notification is expanded any more.
+   */
+  read: request(
+    chunk,
+    z.discriminatedUnion("state", [
+      z.object({ state: z.literal("waiting") }),
+      z.object({ state: z.literal("ended") }),
+      z.object({ state: z.literal("stored"), keys: RecipientKeys, last: z.boolean() }),
+    ]),
+  ),
+  /** The chunk's batches are published. `unmatched`: positions in the chunk of recipients without an active device. */
+  record: request({ ...chunk, unmatched: z.array(z.number().int().min(0)) }, z.object({})),
+  /**
+   * How far its recipients are. `texts`, if they are asked for: how lines of an upload are read; absent: they came with the request. Heavy, as
+   * the errors are, because the documents that it reads are large, and clients ask again and again.
+   */
+  get: request(
+    { ...notification, texts: z.boolean().optional() },
+    z.object({ recipients: Recipients, texts: PersonalTexts.pick({ values: true, declared: true }).optional() }),
+    () => true,
+  ),
+  errors: list(notification, LineError, PageQuery, () => true),
+  /** Lines of an upload, in order: a chunk follows the lines that are stored. `kind`: of the upload. */
+  append: request(
+    {
+      ...notification,
+      kind: RecipientKind,
+      firstLine: z.number().int().min(1),
+      lastLine: z.number().int().min(0),
+      lines: RecipientLines,
+      keys: RecipientKeys,
+      /** How many recipients they are. */
+      recipients: z.number().int().min(0),
+      errors: z.array(LineError),
+      refused: z.number().int().min(0),
+      duplicates: z.number().int().min(0),
+      /** It ends the file. */
+      last: z.boolean(),
+    },
+    z.object({}),
+  ),
+  /** How many uploads of a project wait for lines; at most `limit`. */
+  countUploads: request(
+    { projectId: ProjectId, limit: z.number().int().min(1) },
+    z.object({ uploads: z.number().int().min(0) }),
+  ),
+});
 
-/** The chunk's batches are published. `unmatched`: positions in the chunk of recipients without an active device. */
-export const RecordRecipients = defineRequest(
-  "dispatch.recipients.record",
-  { ...chunk, unmatched: z.array(z.number().int().min(0)) },
-  z.object({}),
-);
-
-/**
- * How far its recipients are. `texts`, if they are asked for: how lines of an upload are read; absent: they came with the request. Heavy, as
- * the errors are, because the documents that it reads are large, and clients ask again and again.
- */
-export const GetRecipients = defineRequest(
-  "dispatch.recipients.get",
-  { ...notification, texts: z.boolean().optional() },
-  z.object({ recipients: Recipients, texts: PersonalTexts.pick({ values: true, declared: true }).optional() }),
-  () => true,
-);
-export const ListRecipientErrors = defineList(
-  "dispatch.recipients.errors",
-  notification,
-  LineError,
-  PageQuery,
-  () => true,
-);
-/** Lines of an upload, in order: a chunk follows the lines that are stored. `kind`: of the upload. */
-export const AppendRecipients = defineRequest(
-  "dispatch.recipients.append",
-  {
-    ...notification,
-    kind: RecipientKind,
-    firstLine: z.number().int().min(1),
-    lastLine: z.number().int().min(0),
-    lines: RecipientLines,
-    keys: RecipientKeys,
-    /** How many recipients they are. */
-    recipients: z.number().int().min(0),
-    errors: z.array(LineError),
-    refused: z.number().int().min(0),
-    duplicates: z.number().int().min(0),
-    /** It ends the file. */
-    last: z.boolean(),
-  },
-  z.object({}),
-);
-export type AppendRecipients = z.infer<typeof AppendRecipients.request>;
-
-/** How many uploads of a project wait for lines; at most `limit`. */
-export const CountUploads = defineRequest(
-  "dispatch.recipients.count-uploads",
-  { projectId: ProjectId, limit: z.number().int().min(1) },
-  z.object({ uploads: z.number().int().min(0) }),
-);
+export type AppendRecipients = z.infer<typeof recipientRequests.append.request>;

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { newOperatorId, newProjectId, newTokenId, newTopicId } from "../ids.ts";
 import { secretHash } from "../records.ts";
-import { GetStats } from "./analytics.ts";
-import { CreateOperatorRequest, RotateOperatorToken } from "./operators.ts";
-import { CreateProjectRequest, CreateTokenRequest } from "./projects.ts";
-import { CreateTopicRequest } from "./topics.ts";
+import { statsRequests } from "./analytics.ts";
+import { operatorRequests } from "./operators.ts";
+import { projectRequests, tokenRequests } from "./projects.ts";
+import { topicRequests } from "./topics.ts";
 
 const projectId = newProjectId(new Date());
 
@@ -16,7 +16,7 @@ describe("statistics are asked for", () => {
     timeZone: "Europe/Berlin",
   };
   const takes = (change: object) =>
-    GetStats.request.safeParse({ projectId, request: { ...request, ...change } }).success;
+    statsRequests.get.request.safeParse({ projectId, request: { ...request, ...change } }).success;
 
   test.each([
     ["as they are", {}, true],
@@ -31,16 +31,16 @@ describe("statistics are asked for", () => {
 });
 
 test("a topic is made under an id of a topic", () => {
-  const takes = (topicId: string) => CreateTopicRequest.request.safeParse({ projectId, topicId, name: "a" }).success;
+  const takes = (topicId: string) => topicRequests.create.request.safeParse({ projectId, topicId, name: "a" }).success;
   expect(takes(newTopicId(new Date()))).toBe(true);
   expect(takes("top_1")).toBe(false);
 });
 
 test.each([
-  [CreateOperatorRequest, { operatorId: newOperatorId(new Date()), name: "a", role: "viewer", projects: [] }],
-  [RotateOperatorToken, { operatorId: newOperatorId(new Date()) }],
-  [CreateTokenRequest, { projectId, tokenId: newTokenId(new Date()), name: "a", scopes: ["send"] }],
-  [CreateProjectRequest, { projectId, tokenId: newTokenId(new Date()), name: "a", openRegistration: true }],
+  [operatorRequests.create, { operatorId: newOperatorId(new Date()), name: "a", role: "viewer", projects: [] }],
+  [operatorRequests.rotate, { operatorId: newOperatorId(new Date()) }],
+  [tokenRequests.create, { projectId, tokenId: newTokenId(new Date()), name: "a", scopes: ["send"] }],
+  [projectRequests.create, { projectId, tokenId: newTokenId(new Date()), name: "a", openRegistration: true }],
 ] as const)("$name takes the hash of a token alone, because it becomes a key", ({ request }, fields) => {
   const takes = (tokenHash: unknown) => request.safeParse({ ...fields, tokenHash }).success;
   expect(takes(secretHash("hop_…"))).toBe(true);

@@ -1,24 +1,10 @@
 import { z } from "zod";
-import { defineList, defineRequest } from "../envelope.ts";
+import { defineRequests, list, request } from "../envelope.ts";
 import { SubscriptionResult, Topic, TopicListQuery, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, ProjectId, TopicId } from "../ids.ts";
 
 const project = { projectId: ProjectId };
 const done = z.object({});
-
-export const ListTopics = defineList("registry.topics.list", project, Topic, TopicListQuery);
-export const GetTopic = defineRequest("registry.topics.get", { ...project, topic: TopicReference }, Topic);
-export const CreateTopicRequest = defineRequest(
-  "registry.topics.create",
-  { ...project, topicId: TopicId, name: TopicName, closed: z.boolean().optional() },
-  z.object({ topic: Topic, created: z.boolean() }),
-);
-export const ChangeTopicRequest = defineRequest(
-  "registry.topics.change",
-  { ...project, topic: TopicReference, closed: z.boolean() },
-  Topic,
-);
-export const DeleteTopic = defineRequest("registry.topics.delete", { ...project, topic: TopicReference }, done);
 
 const subscription = {
   ...project,
@@ -27,5 +13,16 @@ const subscription = {
   /** A project token creates missing topics and may subscribe devices to closed ones; a device may not. */
   create: z.boolean(),
 };
-export const SubscribeDevices = defineRequest("registry.topics.subscribe", subscription, SubscriptionResult);
-export const UnsubscribeDevices = defineRequest("registry.topics.unsubscribe", subscription, SubscriptionResult);
+
+export const topicRequests = defineRequests("registry.topics", {
+  list: list(project, Topic, TopicListQuery),
+  get: request({ ...project, topic: TopicReference }, Topic),
+  create: request(
+    { ...project, topicId: TopicId, name: TopicName, closed: z.boolean().optional() },
+    z.object({ topic: Topic, created: z.boolean() }),
+  ),
+  change: request({ ...project, topic: TopicReference, closed: z.boolean() }, Topic),
+  delete: request({ ...project, topic: TopicReference }, done),
+  subscribe: request(subscription, SubscriptionResult),
+  unsubscribe: request(subscription, SubscriptionResult),
+});

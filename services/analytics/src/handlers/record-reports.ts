@@ -1,6 +1,7 @@
 import { type Bus, defineBatchHandler, type Handler, publishEvents, sendRequest } from "@herald/bus";
 import {
   type DataOf,
+  deliveryRequests,
   type MessageContract,
   type NotificationId,
   OpenGroupV1,
@@ -8,7 +9,6 @@ import {
   type ProjectId,
   ReceiptGroupV1,
   type Tag,
-  UsersOfDeliveries,
 } from "@herald/contracts";
 import { type GroupedReport, openedEvent, type ReportFacts, receiptEvent, reportRowId } from "../domain/report.ts";
 import {
@@ -57,7 +57,7 @@ const recordReports = <Message extends MessageContract>(
     const deliveries = reports.map(({ notificationId, deviceId }) => ({ notificationId, deviceId }));
     const buttonsOf = [...new Set(reports.flatMap(({ button, notificationId }) => (button ? [notificationId] : [])))];
     const asked = { projectId, deliveries, ...(buttonsOf.length > 0 && { buttonsOf }) };
-    const { users, tags = {}, buttons = {} } = await sendRequest(bus, UsersOfDeliveries, asked);
+    const { users, tags = {}, buttons = {} } = await sendRequest(bus, deliveryRequests.users, asked);
     const userOf = new Map(reports.map((report, at) => [reportRowId(report), users[at] ?? null]));
     return {
       factsOf: (report: GroupedReport): ReportFacts => ({

@@ -1,14 +1,5 @@
 import { type Bus, handleRequest } from "@herald/bus";
-import {
-  CountOpens,
-  type DeviceId,
-  ExportOpens,
-  ExportReceipts,
-  type NotificationId,
-  OpensOfDevices,
-  OpensOfNotifications,
-  type ProjectId,
-} from "@herald/contracts";
+import { type DeviceId, type NotificationId, openRequests, type ProjectId, receiptRequests } from "@herald/contracts";
 import type { Report } from "../domain/report.ts";
 import { openTotals, reportTotals } from "../domain/stats.ts";
 import type { Stores } from "../stores/create-stores.ts";
@@ -64,7 +55,7 @@ export const handleReportRequests = (
   };
 
   return [
-    handleRequest(bus, CountOpens, async ({ projectId, notificationIds }) => {
+    handleRequest(bus, openRequests.count, async ({ projectId, notificationIds }) => {
       const known = await rollups.totals(projectId, notificationIds);
       const counted = await Promise.all(
         notificationIds.map(async (id) => {
@@ -79,7 +70,7 @@ export const handleReportRequests = (
       const reports = Object.fromEntries([...known].map(([id, figures]) => [id, reportTotals(figures)]));
       return { counts: Object.fromEntries(counted), totals, reports };
     }),
-    handleRequest(bus, ExportOpens, async (wanted) => {
+    handleRequest(bus, openRequests.export, async (wanted) => {
       const found = await opens.export(wanted);
       const rows = found.map((open) => ({
         id: open._id,
@@ -89,16 +80,16 @@ export const handleReportRequests = (
       }));
       return pageOf(rows, wanted.limit);
     }),
-    handleRequest(bus, ExportReceipts, async (wanted) => {
+    handleRequest(bus, receiptRequests.export, async (wanted) => {
       const found = await receipts.export(wanted);
       const rows = found.map((one) => ({ id: one._id, ...rowOf(one), kind: one.kind, at: timeOf(one) }));
       return pageOf(rows, wanted.limit);
     }),
-    handleRequest(bus, OpensOfDevices, ({ projectId, notificationId, deviceIds }) => {
+    handleRequest(bus, openRequests.ofDevices, ({ projectId, notificationId, deviceIds }) => {
       const deliveries = deviceIds.map((deviceId) => ({ notificationId, deviceId }));
       return timesOf(projectId, deliveries, "deviceId");
     }),
-    handleRequest(bus, OpensOfNotifications, ({ projectId, deviceId, notificationIds }) => {
+    handleRequest(bus, openRequests.ofNotifications, ({ projectId, deviceId, notificationIds }) => {
       const deliveries = notificationIds.map((notificationId) => ({ notificationId, deviceId }));
       return timesOf(projectId, deliveries, "notificationId");
     }),

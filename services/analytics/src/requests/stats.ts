@@ -1,5 +1,12 @@
 import { type Bus, handleRequest } from "@herald/bus";
-import { GetStats, type NotificationId, Platform, type ProjectId, type StatsRequest, userKey } from "@herald/contracts";
+import {
+  type NotificationId,
+  Platform,
+  type ProjectId,
+  type StatsRequest,
+  statsRequests,
+  userKey,
+} from "@herald/contracts";
 import type { RollupScope } from "../domain/aggregate.ts";
 import { intervalsOf, partsOfRange, type Range, unitMs } from "../domain/intervals.ts";
 import { groupsView, statsView, sumGroups, sumHours } from "../domain/stats.ts";
@@ -109,7 +116,7 @@ export const handleStatsRequest = (bus: Bus, stores: StatsStores) => {
     return false;
   };
 
-  return handleRequest(bus, GetStats, async ({ projectId, request }, { signal }) => {
+  return handleRequest(bus, statsRequests.get, async ({ projectId, request }, { signal }) => {
     const { notificationId, platform, by } = request;
     const [from, to] = [new Date(request.from), new Date(request.to)];
     const intervals = intervalsOf(from, to, request.interval, request.timeZone);

@@ -1,22 +1,13 @@
 import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
 import {
-  ChangeWebhookRequest,
-  CreateWebhookRequest,
-  DeleteWebhook,
-  GetWebhook,
-  GetWebhookMessage,
-  ListWebhookMessages,
-  ListWebhooks,
-  PingWebhook,
   type ProjectId,
-  RecoverWebhookRequest,
-  ResendWebhookMessage,
-  RotateWebhookSecret,
   type Webhook,
   type WebhookId,
   type WebhookMessage,
   type WebhookMessageDetail,
   type WebhookMessageId,
+  webhookMessageRequests,
+  webhookRequests,
 } from "@herald/contracts";
 import { existing, HeraldError, notFound } from "@herald/kit";
 import { mapPage } from "@herald/mongo";
@@ -101,7 +92,7 @@ export const handleWebhookRequests = (bus: Bus, deps: Deps): RequestListener[] =
     existing(await messages.find(projectId, webhookId, id), messageNotFound);
 
   return [
-    handleRequest(bus, CreateWebhookRequest, async ({ projectId, webhookId, settings }) => {
+    handleRequest(bus, webhookRequests.create, async ({ projectId, webhookId, settings }) => {
       await check(settings.url);
       if ((await webhooks.count(projectId)) >= maxWebhooks && (await webhooks.find(projectId, webhookId)) === null)
         throw new HeraldError("webhook-limit", `webhooks: at most ${maxWebhooks} are accepted in a project`);
@@ -110,11 +101,11 @@ export const handleWebhookRequests = (bus: Bus, deps: Deps): RequestListener[] =
       const webhook = existing(await webhooks.create(projectId, webhookId, all, secret, now()), webhookNotFound);
       return { webhook: view(webhook), secret };
     }),
-    handleRequest(bus, ListWebhooks, async ({ projectId, page }) =>
+    handleRequest(bus, webhookRequests.list, async ({ projectId, page }) =>
       mapPage(await webhooks.list(projectId, page), view),
     ),
-    handleRequest(bus, GetWebhook, async ({ projectId, webhookId }) => view(await get(projectId, webhookId))),
-    handleRequest(bus, ChangeWebhookRequest, async ({ projectId, webhookId, change: { enabled, ...settings } }) => {
+    handleRequest(bus, webhookRequests.get, async ({ projectId, webhookId }) => view(await get(projectId, webhookId))),
+    handleRequest(bus, webhookRequests.change, async ({ projectId, webhookId, change: { enabled, ...settings } }) => {
       await get(projectId, webhookId);
       await check(settings.url);
       const changing = webhooks.change(projectId, webhookId, { settings, enabled }, now());
@@ -122,27 +113,27 @@ export const handleWebhookRequests = (bus: Bus, deps: Deps): RequestListener[] =
       sender.sendNow(projectId, webhookId);
       return view(changed);
     }),
-    handleRequest(bus, DeleteWebhook, async ({ projectId, webhookId }) => {
+    handleRequest(bus, webhookRequests.delete, async ({ projectId, webhookId }) => {
       if (!(await webhooks.remove(projectId, webhookId))) throw webhookNotFound();
       // The worker finds no webhook and removes its messages.
       sender.sendNow(projectId, webhookId);
       return {};
     }),
-    handleRequest(bus, RotateWebhookSecret, async ({ projectId, webhookId, rotationId }) => {
+    handleRequest(bus, webhookRequests.rotate, async ({ projectId, webhookId, rotationId }) => {
       const secret = newWebhookSecret();
       const previousUntil = new Date(now().getTime() + rotationMs);
       const rotating = webhooks.rotate(projectId, webhookId, { secret, previousUntil, rotationId }, now());
       return { webhook: view(existing(await rotating, webhookNotFound)), secret };
     }),
-    handleRequest(bus, ListWebhookMessages, async ({ projectId, webhookId, status, page }) => {
+    handleRequest(bus, webhookMessageRequests.list, async ({ projectId, webhookId, status, page }) => {
       await get(projectId, webhookId);
       return mapPage(await messages.list(projectId, webhookId, status, page), messageView);
     }),
-    handleRequest(bus, GetWebhookMessage, async ({ projectId, webhookId, messageId }) => {
+    handleRequest(bus, webhookMessageRequests.get, async ({ projectId, webhookId, messageId }) => {
       await get(projectId, webhookId);
       return messageDetailView(await getMessage(projectId, webhookId, messageId));
     }),
-    handleRequest(bus, PingWebhook, async ({ projectId, webhookId, messageId }) => {
+    handleRequest(bus, webhookRequests.ping, async ({ projectId, webhookId, messageId }) => {
       await getEnabled(projectId, webhookId);
       const at = now();
       const data = { project_id: projectId, webhook_id: webhookId, at: at.toISOString() };
@@ -156,13 +147,13 @@ export const handleWebhookRequests = (bus: Bus, deps: Deps): RequestListener[] =
       sender.sendNow(projectId, webhookId);
       return messageView(await getMessage(projectId, webhookId, messageId));
     }),
-    handleRequest(bus, ResendWebhookMessage, async ({ projectId, webhookId, messageId }) => {
+    handleRequest(bus, webhookMessageRequests.resend, async ({ projectId, webhookId, messageId }) => {
       await getEnabled(projectId, webhookId);
       const message = existing(await messages.resend(projectId, webhookId, messageId, now()), messageNotFound);
       sender.sendNow(projectId, webhookId);
       return messageView(message);
     }),
-    handleRequest(bus, RecoverWebhookRequest, async ({ projectId, webhookId, since }) => {
+    handleRequest(bus, webhookRequests.recover, async ({ projectId, webhookId, since }) => {
       await getEnabled(projectId, webhookId);
       const range = { since: new Date(since), limit: recoverPage, now: now() };
       let recovered = 0;

@@ -1,8 +1,8 @@
 import { type Bus, sendRequest } from "@herald/bus";
 import {
   audienceOfContent,
+  audienceRequests,
   type ExpandedV1,
-  ListZones,
   type NotificationId,
   type ProjectId,
   type SendV1,
@@ -16,7 +16,7 @@ import type { DueMessages, Finisher } from "./follow-up.ts";
 
 /** The zones of the devices that a notification may have. Throws `service-unavailable` while registry is unavailable. */
 const zonesOf = async (bus: Bus, { projectId, content }: Pick<SendV1, "projectId" | "content">): Promise<string[]> =>
-  (await sendRequest(bus, ListZones, { projectId, ...audienceOfContent(content) })).zones;
+  (await sendRequest(bus, audienceRequests.zones, { projectId, ...audienceOfContent(content) })).zones;
 
 type ExpansionDeps = Pick<Deps, "bus" | "notifications" | "now"> & {
   readonly finisher: Finisher;

@@ -2,12 +2,11 @@ import { type Bus, createUnanswered, sendGroupedRequest, sendRequest } from "@he
 import {
   type AskedRules,
   audienceOfContent,
-  CheckRecipients,
+  audienceRequests,
   type DeviceId,
   maxGroupSize,
   type ProjectId,
   type Recipient,
-  ResolveSends,
   type SendV1,
   type Served,
   targetOfRecipient,
@@ -61,7 +60,7 @@ export type Unresolved = "suspect" | "refused";
 
 /** Finds whom sends of a project reach. */
 export const createResolveSends = (bus: Bus, rules: Rules, evaluator: Pick<RuleEvaluator, "askedOf">) => {
-  const ask = sendGroupedRequest(() => bus, ResolveSends, { intervalMs: requestIntervalMs });
+  const ask = sendGroupedRequest(() => bus, audienceRequests.resolve, { intervalMs: requestIntervalMs });
   const unanswered = createUnanswered();
   /** Of projects with sends that are being resolved. */
   const projects = new Map<ProjectId, { readonly commit: GroupCommit<SendV1, Answer | Unresolved>; sends: number }>();
@@ -133,7 +132,7 @@ export const createResolveSends = (bus: Bus, rules: Rules, evaluator: Pick<RuleE
     alone: async (send: SendV1): Promise<Answer> => {
       const { projectId, notificationId: suspect } = send;
       try {
-        const { sends } = await sendRequest(bus, ResolveSends, requestOf(projectId, [send]), { suspect });
+        const { sends } = await sendRequest(bus, audienceRequests.resolve, requestOf(projectId, [send]), { suspect });
         return sends[0] ? audienceOf(send, sends[0]) : null;
       } catch (error) {
         unanswered.count(suspect, error);
@@ -171,7 +170,7 @@ export const createCheckWaiting = (bus: Bus) => {
 
   const send = async ({ projectId, devices, kind }: Check): Promise<Skips> => {
     const asked = [...devices].map(([id, userId]) => ({ id, ...(userId !== undefined && { userId }) }));
-    const { moved, muted = [] } = await sendRequest(bus, CheckRecipients, { projectId, devices: asked, kind });
+    const { moved, muted = [] } = await sendRequest(bus, audienceRequests.check, { projectId, devices: asked, kind });
     if (moved.length + muted.length === 0) return noneSkipped;
     return new Map([...muted.map((id) => [id, "muted"] as const), ...moved.map((id) => [id, "moved"] as const)]);
   };

@@ -1,5 +1,6 @@
 import { type Bus, hasMessages, isUnsettled, oldestMessageTime, sendRequest } from "@herald/bus";
 import {
+  audienceRequests,
   batchLimits,
   DeliverBatchV1,
   type DeviceId,
@@ -9,7 +10,6 @@ import {
   type Platform,
   type ProjectId,
   type Recipient,
-  ResolveSends,
 } from "@herald/contracts";
 import { laneOf } from "@herald/rules";
 import type { Deps } from "../deps.ts";
@@ -102,7 +102,9 @@ export const createRecoverLostWork = (deps: RecoverDeps) => {
     const ids = Array.from({ length: packedCount(row.deviceIds) }, (_, at) => packedAt(row.deviceIds, at));
     const { projectId } = row;
     const request = { projectId, sends: [{ targets: ids }], limit: batchLimits.devices };
-    const resolved = await sendRequest(bus, ResolveSends, request, { suspect: row._id.replaceAll("/", "-") });
+    const resolved = await sendRequest(bus, audienceRequests.resolve, request, {
+      suspect: row._id.replaceAll("/", "-"),
+    });
     const known = new Map<DeviceId, Recipient>();
     for (const { devices } of resolved.sends[0]?.batches ?? [])
       for (const device of devices) known.set(device.id, device);

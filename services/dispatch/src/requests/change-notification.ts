@@ -1,5 +1,5 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
-import { ChangeNotificationRequest, knownZone, type NotificationContent, timeProblems } from "@herald/contracts";
+import { knownZone, type NotificationContent, notificationRequests, timeProblems } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
 import { scheduleOf, scheduleProblems } from "@herald/rules";
 import type { z } from "zod";
@@ -7,7 +7,7 @@ import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
 import { type FindNotification, notificationView, type RecentSums } from "./notifications.ts";
 
-type Change = z.output<typeof ChangeNotificationRequest.request>["change"];
+type Change = z.output<typeof notificationRequests.change.request>["change"];
 
 /** Null removes a field. */
 const changed = (content: NotificationContent, change: Change): NotificationContent => {
@@ -51,7 +51,7 @@ export const handleChangeRequests = ({
   outbox,
   now,
 }: ChangeDeps): RequestListener[] => [
-  handleRequest(bus, ChangeNotificationRequest, async ({ projectId, notificationId, change, zone }) => {
+  handleRequest(bus, notificationRequests.change, async ({ projectId, notificationId, change, zone }) => {
     for (;;) {
       const found = await find(projectId, notificationId);
       const at = now();

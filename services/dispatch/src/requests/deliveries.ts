@@ -1,12 +1,5 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
-import {
-  CheckReplay,
-  ExportDeliveries,
-  GetDeliveryTrace,
-  ListDeliveries,
-  ListDeviceNotifications,
-  UsersOfDeliveries,
-} from "@herald/contracts";
+import { deliveryRequests, replayRequests } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
 import type { BatchFacts, DeliveryDocument } from "../stores/delivery-document.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
@@ -21,24 +14,26 @@ type DeliveryRequestDeps = Pick<
 export const handleDeliveryRequests = (deps: DeliveryRequestDeps): RequestListener[] => {
   const { bus, find, list, exportDeliveries, trace, timeline, usersOf, sumsOf, now } = deps;
   return [
-    handleRequest(bus, ListDeliveries, async ({ projectId, notificationId, status, page }) => {
+    handleRequest(bus, deliveryRequests.list, async ({ projectId, notificationId, status, page }) => {
       await find(projectId, notificationId);
       return list({ projectId, notificationId, status }, page);
     }),
 
-    handleRequest(bus, ListDeviceNotifications, ({ projectId, deviceId, page }) => timeline(projectId, deviceId, page)),
+    handleRequest(bus, deliveryRequests.ofDevice, ({ projectId, deviceId, page }) =>
+      timeline(projectId, deviceId, page),
+    ),
 
-    handleRequest(bus, ExportDeliveries, async ({ after, limit, ...wanted }) => {
+    handleRequest(bus, deliveryRequests.export, async ({ after, limit, ...wanted }) => {
       if (wanted.notificationId) await find(wanted.projectId, wanted.notificationId);
       const { rows, next } = await exportDeliveries(wanted, after, limit);
       return { rows: rows.map((row) => JSON.stringify(row)), next };
     }),
 
-    handleRequest(bus, UsersOfDeliveries, ({ projectId, deliveries, buttonsOf }) =>
+    handleRequest(bus, deliveryRequests.users, ({ projectId, deliveries, buttonsOf }) =>
       usersOf(projectId, deliveries, buttonsOf),
     ),
 
-    handleRequest(bus, GetDeliveryTrace, async ({ projectId, notificationId, deviceId }) => {
+    handleRequest(bus, deliveryRequests.trace, async ({ projectId, notificationId, deviceId }) => {
       const found = await find(projectId, notificationId);
       if ("send" in found) return { notification: unstoredView(found.send, now()), expanded: false, attempts: [] };
       const { document } = found;
@@ -68,7 +63,7 @@ type ReplayDeps = Pick<Deps, "bus" | "deliveries" | "notifications">;
  * published, and the sender may have sent another notification since.
  */
 export const handleReplayRequests = ({ bus, notifications, deliveries }: ReplayDeps): RequestListener[] => [
-  handleRequest(bus, CheckReplay, async ({ projectId, notificationId, message, batchId }) => {
+  handleRequest(bus, replayRequests.check, async ({ projectId, notificationId, message, batchId }) => {
     const document = await notifications.getState(projectId, notificationId);
     const row = batchId === undefined ? null : await deliveries.read(projectId, batchId);
     const settled = why[message](document, row, batchId);

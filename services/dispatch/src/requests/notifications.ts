@@ -1,13 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Bus, handleRequest, lastMessage, type RequestListener } from "@herald/bus";
 import {
-  CancelNotification,
-  ExportNotifications,
-  GetNotification,
   idTime,
-  ListNotifications,
   type Notification,
   type NotificationId,
+  notificationRequests,
   type ProjectId,
   readGroup,
   SendGroupV1,
@@ -177,19 +174,19 @@ export const handleNotificationRequests = (deps: NotificationRequestDeps): Reque
   };
 
   return [
-    handleRequest(bus, GetNotification, async ({ projectId, notificationId }) => {
+    handleRequest(bus, notificationRequests.get, async ({ projectId, notificationId }) => {
       const found = await find(projectId, notificationId);
       return "document" in found ? view(found.document) : unstoredView(found.send, now());
     }),
 
-    handleRequest(bus, ListNotifications, async ({ projectId, page, ...filter }) => {
+    handleRequest(bus, notificationRequests.list, async ({ projectId, page, ...filter }) => {
       const found = await notifications.list(projectId, filter, page);
       return { ...found, data: await Promise.all(found.data.map(view)) };
     }),
 
     handleRequest(
       bus,
-      ExportNotifications,
+      notificationRequests.export,
       ({ projectId, after: first, limit, createdAfter, createdBefore, ...filter }, { signal }) =>
         exportPage({ after: first, limit }, signal, async (after, perPage) => {
           const key = after === undefined ? "" : encodeAfter(after);
@@ -200,7 +197,7 @@ export const handleNotificationRequests = (deps: NotificationRequestDeps): Reque
         }),
     ),
 
-    handleRequest(bus, CancelNotification, async ({ projectId, notificationId }) => {
+    handleRequest(bus, notificationRequests.cancel, async ({ projectId, notificationId }) => {
       const begun = await cancel(projectId, notificationId);
       cache.cancel(notificationId);
       const heard = begun ? sleep(heardMs) : undefined;

@@ -1,19 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Bucket, handleRequest, type RequestListener } from "@herald/bus";
 import {
-  DeleteProvider,
-  GetProvider,
-  ListVapidKeys,
   type ProjectId,
-  PromoteVapidKey,
   type Provider,
   type ProvidersRecord,
   type ProviderView,
-  PutProvider,
   projectProvidersKey,
-  RetireVapidKey,
-  StageVapidKey,
+  providerRequests,
   settingsFingerprint,
+  vapidKeyRequests,
 } from "@herald/contracts";
 import { existing, notFound } from "@herald/kit";
 import type { Deps } from "../deps.ts";
@@ -164,17 +159,17 @@ export const handleProviderRequests = (deps: ProviderDeps): RequestListener[] =>
   };
 
   return [
-    handleRequest(bus, PutProvider, async ({ projectId, provider, settings }) => {
+    handleRequest(bus, providerRequests.put, async ({ projectId, provider, settings }) => {
       const document = await replace(projectId, provider, settings);
       await changed(projectId, provider);
       return providerView(document, now());
     }),
 
-    handleRequest(bus, GetProvider, async ({ projectId, provider }) =>
+    handleRequest(bus, providerRequests.get, async ({ projectId, provider }) =>
       providerView(await findProvider(credentials, projectId, provider), now()),
     ),
 
-    handleRequest(bus, DeleteProvider, async ({ projectId, provider }) => {
+    handleRequest(bus, providerRequests.delete, async ({ projectId, provider }) => {
       const removed = await credentials.remove(projectId, provider);
       // Also without stored settings: an earlier try may have failed after the deletion.
       await changed(projectId, provider);
@@ -247,12 +242,12 @@ export const handleVapidKeyRequests = ({ bus, credentials, records, pool, now }:
   };
 
   return [
-    handleRequest(bus, ListVapidKeys, async ({ projectId }) => {
+    handleRequest(bus, vapidKeyRequests.list, async ({ projectId }) => {
       const { ring } = (await read(projectId)).settings;
       return { keys: shownKeys(ring), retired: [...ring.retired], unnamed: ring.unnamed };
     }),
 
-    handleRequest(bus, StageVapidKey, async ({ projectId, pair }) => {
+    handleRequest(bus, vapidKeyRequests.stage, async ({ projectId, pair }) => {
       const given = checkPair(pair ?? {});
       refuseProblems(given.problems.map((problem) => `key.${problem}`));
       const made = toRingKey(given.keys ?? newVapidKeys(), now());
@@ -267,11 +262,11 @@ export const handleVapidKeyRequests = ({ bus, credentials, records, pool, now }:
       return { key: shown(ring, ring.next?.id ?? made.id), created };
     }),
 
-    handleRequest(bus, PromoteVapidKey, async ({ projectId, keyId }) =>
+    handleRequest(bus, vapidKeyRequests.promote, async ({ projectId, keyId }) =>
       shown(await change(projectId, (ring) => promote(ring, keyId, now())), keyId),
     ),
 
-    handleRequest(bus, RetireVapidKey, async ({ projectId, keyId }) => {
+    handleRequest(bus, vapidKeyRequests.retire, async ({ projectId, keyId }) => {
       await change(projectId, (ring) => retire(ring, keyId));
       return {};
     }),

@@ -1,16 +1,11 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
 import {
-  AppendRecipients,
-  CountUploads,
-  GetRecipients,
-  ListRecipientErrors,
   lineLimits,
   type NotificationId,
   type ProjectId,
-  ReadRecipients,
-  RecordRecipients,
   readRecipientLines,
   recipientLimits,
+  recipientRequests,
   targetOfRecipient,
 } from "@herald/contracts";
 import { HeraldError, notFound, positionMismatch } from "@herald/kit";
@@ -41,7 +36,7 @@ export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] 
   };
 
   return [
-    handleRequest(bus, ReadRecipients, async ({ projectId, notificationId, chunk: page }) => {
+    handleRequest(bus, recipientRequests.read, async ({ projectId, notificationId, chunk: page }) => {
       const state = await notifications.getState(projectId, notificationId);
       if (!state || state.end) return { state: "ended" as const };
       let found = await recipients.read(projectId, notificationId, page);
@@ -52,17 +47,17 @@ export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] 
       return found ? { state: "stored" as const, ...found } : { state: "waiting" as const };
     }),
 
-    handleRequest(bus, RecordRecipients, async ({ projectId, notificationId, chunk: page, unmatched }) => {
+    handleRequest(bus, recipientRequests.record, async ({ projectId, notificationId, chunk: page, unmatched }) => {
       await recipients.record(projectId, notificationId, page, unmatched);
       await notifications.pagesExpanded(projectId, notificationId, page + 1);
       return {};
     }),
 
-    handleRequest(bus, CountUploads, async ({ projectId, limit }) => ({
+    handleRequest(bus, recipientRequests.countUploads, async ({ projectId, limit }) => ({
       uploads: await notifications.countUploads(projectId, limit),
     })),
 
-    handleRequest(bus, GetRecipients, async ({ projectId, notificationId, texts: wantsTexts }) => {
+    handleRequest(bus, recipientRequests.get, async ({ projectId, notificationId, texts: wantsTexts }) => {
       const { kind, upload, send, document } = await existing(projectId, notificationId);
       // A small send is not expanded page after page: its list is one chunk, which is not stored.
       const list = document?.expanded?.list;
@@ -99,7 +94,7 @@ export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] 
       };
     }),
 
-    handleRequest(bus, ListRecipientErrors, async ({ projectId, notificationId, page }, { signal }) => {
+    handleRequest(bus, recipientRequests.errors, async ({ projectId, notificationId, page }, { signal }) => {
       const { document } = await existing(projectId, notificationId);
       const list = document?.expanded?.list;
       if (list) return errorsOfSmall(list.unmatched, page);
@@ -107,7 +102,7 @@ export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] 
       return recipients.errors({ projectId, notificationId }, page, { pages, signal });
     }),
 
-    handleRequest(bus, AppendRecipients, async (chunk) => {
+    handleRequest(bus, recipientRequests.append, async (chunk) => {
       const { projectId, notificationId, firstLine, kind } = chunk;
       const { upload, kind: own, document } = await existing(projectId, notificationId);
       if (!upload || own !== kind)

@@ -7,9 +7,9 @@ import {
   newNotificationId,
   platformOf,
   providerProblems,
+  providerRequests,
   type Recipient,
   type TestedPush,
-  TestProvider,
   type TestPush,
   vapidKeyId,
 } from "@herald/contracts";
@@ -32,7 +32,7 @@ type TestPushDeps = Pick<Deps, "bus" | "connect" | "credentials" | "log" | "now"
  * paused provider nor changes the provider's recorded state.
  */
 export const handleTestPush = ({ bus, credentials, connect, openTokens, now, log }: TestPushDeps): RequestListener =>
-  handleRequest(bus, TestProvider, async ({ projectId, provider, push }) => {
+  handleRequest(bus, providerRequests.test, async ({ projectId, provider, push }) => {
     const client = connect(provider, await credentials.open(await findProvider(credentials, projectId, provider)));
     try {
       const at = now();

@@ -1,12 +1,12 @@
 import {
-  AuthenticateDevice,
-  AuthenticateUser,
+  deviceRequests,
   isOperatorToken,
   isSessionSecret,
   ProjectId,
   parseDeviceCredential,
   type Scope,
   UserToken,
+  userRequests,
 } from "@herald/contracts";
 import { HeraldError, hasCode } from "@herald/kit";
 import type { SendRequest } from "../bus-connection.ts";
@@ -79,7 +79,7 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
   const verifyUser = async (projectId: ProjectId, userToken: string, address: string): Promise<Caller> => {
     try {
       const { userId } = await limits.countWhileVerifying(address, () =>
-        sendRequest(AuthenticateUser, { projectId, userToken }),
+        sendRequest(userRequests.authenticate, { projectId, userToken }),
       );
       return { kind: "user", projectId, userId };
     } catch (error) {
@@ -117,7 +117,7 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
     // Verification is a request to registry, so rate limits stop guessing clients first.
     const { projectId, deviceId, hash: credentialHash } = device;
     const { valid } = await limits.countWhileVerifying(address, () =>
-      sendRequest(AuthenticateDevice, { projectId, deviceId, credentialHash }),
+      sendRequest(deviceRequests.authenticate, { projectId, deviceId, credentialHash }),
     );
     return valid ? { kind: "device", projectId, deviceId } : undefined;
   };

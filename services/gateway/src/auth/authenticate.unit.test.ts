@@ -1,5 +1,5 @@
 import {
-  AuthenticateDevice,
+  deviceRequests,
   newDeviceCredential,
   newDeviceId,
   newProjectId,
@@ -139,7 +139,7 @@ describe("accepts", () => {
     const caller = { kind: "device", projectId, deviceId };
     expect(await authenticate(projectOrDevice("send"), bearer(credential), address)).toEqual(caller);
     expect(questions).toEqual([
-      { subject: AuthenticateDevice.subject, projectId, deviceId, credentialHash: secretHash(credential) },
+      { subject: deviceRequests.authenticate.subject, projectId, deviceId, credentialHash: secretHash(credential) },
     ]);
   });
 

@@ -1,5 +1,5 @@
 import { type Bus, countMessages, sendRequest } from "@herald/bus";
-import { CountBacklog, type ProjectId } from "@herald/contracts";
+import { backlogRequests, type ProjectId } from "@herald/contracts";
 import { createByteCache, HeraldError, hasCode, type Logger } from "@herald/kit";
 
 /** How many messages and bytes of one project may wait to be sent. */
@@ -127,7 +127,7 @@ export const createCountQueued =
   async (projectId: ProjectId): Promise<number | undefined> => {
     const [commands, backlog] = await Promise.all([
       countMessages(bus(), "PUSH_CMD", `push.cmd.v1.*.*.${projectId}.>`),
-      sendRequest(bus(), CountBacklog, { projectId, limit: limitOf(projectId) }).catch((error: unknown) => {
+      sendRequest(bus(), backlogRequests.count, { projectId, limit: limitOf(projectId) }).catch((error: unknown) => {
         if (hasCode(error, "service-unavailable")) return undefined;
         throw error;
       }),

@@ -6,9 +6,9 @@ import {
   type ActivityRecord,
   ActivityVersion,
   activityLimits,
+  audienceRequests,
   DeviceActivity,
   EndActivity,
-  ExplainDevice,
   type NewActivity,
   PatchActivity,
   type ProjectId,
@@ -260,7 +260,7 @@ export const activityRoutes = [
       const record = await activities.find({ projectId, id: activity });
       if (!record) throw gone();
       const { targets, app } = record;
-      const found = await sendRequest(ExplainDevice, {
+      const found = await sendRequest(audienceRequests.explain, {
         projectId,
         deviceId,
         targets,

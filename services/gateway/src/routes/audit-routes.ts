@@ -4,9 +4,8 @@ import {
   AuditExportQuery,
   AuditQuery,
   AuditRow,
+  auditRequests,
   keysetPageOf,
-  ListAudit,
-  VerifyAudit,
   VerifyAuditQuery,
 } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
@@ -48,7 +47,7 @@ export const auditRoutes = [
     responses: { 200: { description: "A page of audit rows", schema: keysetPageOf(AuditRow) } },
     errors: ["project-not-found"],
     handle: async ({ sendRequest }, { query }) =>
-      pageReply(await sendRequest(ListAudit, { page: keysetRequest(query), ...filtersOf(query) })),
+      pageReply(await sendRequest(auditRequests.list, { page: keysetRequest(query), ...filtersOf(query) })),
   }),
   defineRoute("exportAudit", "get /admin/v1/audit/export", {
     summary: "Export audit rows as NDJSON",
@@ -63,7 +62,7 @@ export const auditRoutes = [
       const read = (after = "", limit: number) =>
         inTurn(auditGate, operator, message, async () => {
           const page = { after, perPage: Math.min(limit, exportPage) };
-          const { data, next } = await sendRequest(ListAudit, { page, ...filtersOf(query) });
+          const { data, next } = await sendRequest(auditRequests.list, { page, ...filtersOf(query) });
           return { rows: data.map((row) => JSON.stringify(row)), next };
         });
       const request = { owner: operator.id, format, gzip: false, after: undefined, read, recheck };
@@ -80,7 +79,7 @@ export const auditRoutes = [
     responses: { 200: { description: "The result for these rows", schema: dataOf(AuditCheck) } },
     handle: async ({ sendRequest, auditGate }, { query, caller: { operator }, message }) => {
       const after = Number(query.after ?? 0);
-      return ok(await inTurn(auditGate, operator, message, () => sendRequest(VerifyAudit, { after })));
+      return ok(await inTurn(auditGate, operator, message, () => sendRequest(auditRequests.verify, { after })));
     },
   }),
 ];

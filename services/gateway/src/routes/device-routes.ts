@@ -1,23 +1,17 @@
 import {
   audienceOfContent,
+  audienceRequests,
   ChangeDevice,
-  ChangeDeviceRequest,
-  DeleteDevice,
   DeliveryTrace,
   Device,
   DeviceNotification,
-  ExplainDevice,
-  GetDeliveryTrace,
-  GetDevice,
+  deliveryRequests,
+  deviceRequests,
   Ignored,
   keysetPageOf,
-  ListDeviceNotifications,
-  ListDevices,
-  OpensOfDevices,
-  OpensOfNotifications,
+  openRequests,
   pageOf,
   RegisterDevice,
-  RegisterDeviceRequest,
   servingProvider,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
@@ -65,14 +59,14 @@ export const deviceRoutes = [
     description:
       "Oldest first, unless `sort` says otherwise. Filters combine: a device must fit all of them. `match` takes a target and lists the devices that a send to it reaches.",
     access: project("read"),
-    query: ListDevices.query,
+    query: deviceRequests.list.query,
     responses: { 200: { description: "A page of devices", schema: pageOf(Device) } },
     handle: async ({ sendRequest }, { caller, query }) => {
       const { projectId } = caller;
       const { status, platform, user_id, token, app, match } = query;
       const page = pageRequest(match === undefined ? query : { ...query, after: query.after ?? "" });
       const filter = { status, platform, user_id, token, app, match };
-      const found = await sendRequest(ListDevices, { projectId, ...filter, page });
+      const found = await sendRequest(deviceRequests.list, { projectId, ...filter, page });
       return pageReply({ ...found, data: found.data.map(deviceFor(caller)) });
     },
   }),
@@ -90,7 +84,7 @@ export const deviceRoutes = [
       const { token_kind, topics = [], keys, user_id: userId, installation_id, ...device } = body.device;
       const identifiers = identifiersOfBackend(device.identifiers);
       const perform = async () => {
-        const registered = await sendRequest(RegisterDeviceRequest, {
+        const registered = await sendRequest(deviceRequests.register, {
           projectId,
           ...device,
           identifiers,
@@ -115,7 +109,7 @@ export const deviceRoutes = [
   forwardRoute("getDevice", "get /api/v1/devices/{id}", {
     summary: "Read a device",
     access: projectOrDevice("read"),
-    forward: GetDevice,
+    forward: deviceRequests.get,
     show: (device, { caller }) => deviceFor(caller)(device),
     answer: "The device",
   }),
@@ -143,14 +137,20 @@ export const deviceRoutes = [
       const subscription = { token: sent.token, keys: given };
       const { keys, ...subscribedWith } = await readSubscription(projects, projectId, subscription, names);
       const change = { ...sent, ...data, identifiers: read.identifiers, ...(keys && { keys }) };
-      const device = await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change, ...subscribedWith, byApp });
+      const device = await sendRequest(deviceRequests.change, {
+        projectId,
+        deviceId,
+        change,
+        ...subscribedWith,
+        byApp,
+      });
       return ok(device, leftOut([...isProtected, ...read.ignored]));
     },
   }),
   forwardRoute("deleteDevice", "delete /api/v1/devices/{id}", {
     summary: "Delete a device",
     access: projectOrDevice("devices"),
-    forward: DeleteDevice,
+    forward: deviceRequests.delete,
     answer: "The device is deleted",
   }),
 ];
@@ -165,10 +165,10 @@ export const deliveryTraceRoutes = [
     errors: ["notification-gone"],
     handle: async ({ sendRequest }, { caller, params: { id, device: deviceId } }) => {
       const { projectId } = caller;
-      const trace = await sendRequest(GetDeliveryTrace, { projectId, notificationId: id, deviceId });
+      const trace = await sendRequest(deliveryRequests.trace, { projectId, notificationId: id, deviceId });
       const [explained, opens] = await Promise.all([
-        sendRequest(ExplainDevice, { projectId, deviceId, ...audienceOfContent(trace.notification) }),
-        sendRequest(OpensOfDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
+        sendRequest(audienceRequests.explain, { projectId, deviceId, ...audienceOfContent(trace.notification) }),
+        sendRequest(openRequests.ofDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
       ]);
       const matched = explained.matched === undefined ? undefined : targetFor(caller, explained.matched);
       return ok(deliveryTrace({ ...trace, ...explained, matched, reported: reportedOf(opens, deviceId) }));
@@ -179,19 +179,19 @@ export const deliveryTraceRoutes = [
     description:
       "The timeline of a device: every notification that had the device in its audience, with its result there. The delivery trace explains one of them, and why the device did not get another. A page looks at a limited number of the project's large notifications: it may have fewer rows than `per_page`, so continue while `next` is not null. Notifications are kept for a limited time after their end.",
     access: project("read"),
-    query: ListDeviceNotifications.query,
+    query: deliveryRequests.ofDevice.query,
     responses: { 200: { description: "A page of the timeline", schema: keysetPageOf(DeviceNotification) } },
     handle: async ({ sendRequest }, { caller: { projectId }, params, query }) => {
       const one = { projectId, deviceId: params.id };
       const [page] = await Promise.all([
-        sendRequest(ListDeviceNotifications, { ...one, page: keysetRequest(query) }),
-        sendRequest(GetDevice, one),
+        sendRequest(deliveryRequests.ofDevice, { ...one, page: keysetRequest(query) }),
+        sendRequest(deviceRequests.get, one),
       ]);
       const notificationIds = page.data.map(({ notification }) => notification.id);
       const data = await withReported(
         page.data,
         ({ notification }) => notification.id,
-        () => sendRequest(OpensOfNotifications, { ...one, notificationIds }),
+        () => sendRequest(openRequests.ofNotifications, { ...one, notificationIds }),
       );
       return pageReply({ ...page, data });
     },

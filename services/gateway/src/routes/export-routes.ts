@@ -1,22 +1,22 @@
 import {
   DeliveryExportQuery,
   DeviceExportQuery,
-  ExportDeliveries,
-  ExportDevices,
+  deliveryRequests,
+  deviceRequests,
   ExportedDelivery,
   ExportedDevice,
   ExportedNotification,
   ExportedOpen,
   ExportedReceipt,
   type ExportFormat,
-  ExportNotifications,
-  ExportOpens,
-  ExportReceipts,
   type Notification,
   NotificationExportQuery,
+  notificationRequests,
   OpenExportQuery,
+  openRequests,
   type ProjectId,
   ReceiptExportQuery,
+  receiptRequests,
 } from "@herald/contracts";
 import type { z } from "zod";
 import { project, shareOwner } from "../auth/caller.ts";
@@ -100,7 +100,7 @@ export const exportRoutes = [
     row: ExportedDevice,
     read: ({ sendRequest }, page, { status, platform, user_id, token, app, match, include, ...range }) => {
       const filter = { status, platform, user_id, token, app, match, ...timeRangeOf(range) };
-      return sendRequest(ExportDevices, { ...page, ...filter, keys: include === "keys" });
+      return sendRequest(deviceRequests.export, { ...page, ...filter, keys: include === "keys" });
     },
   }),
   defineExport({
@@ -111,7 +111,7 @@ export const exportRoutes = [
     row: ExportedNotification,
     read: async (deps, page, { status, kind, label, push_type, ...range }) => {
       const filter = { status, kind, label, push_type, ...timeRangeOf(range) };
-      const { rows, next } = await deps.sendRequest(ExportNotifications, { ...page, ...filter });
+      const { rows, next } = await deps.sendRequest(notificationRequests.export, { ...page, ...filter });
       const found = rows.map((row) => JSON.parse(row) as Notification);
       const pages = Array.from({ length: Math.ceil(found.length / opensAtATime) }, (_, at) =>
         withOpensOfAll(deps, page.projectId, found.slice(at * opensAtATime, (at + 1) * opensAtATime)),
@@ -126,7 +126,7 @@ export const exportRoutes = [
     query: DeliveryExportQuery,
     row: ExportedDelivery,
     read: ({ sendRequest }, page, { notification: notificationId, status, ...range }) =>
-      sendRequest(ExportDeliveries, { ...page, notificationId, status, ...timeRangeOf(range) }),
+      sendRequest(deliveryRequests.export, { ...page, notificationId, status, ...timeRangeOf(range) }),
   }),
   defineExport({
     operation: "exportOpens",
@@ -136,7 +136,7 @@ export const exportRoutes = [
     query: OpenExportQuery,
     row: ExportedOpen,
     read: ({ sendRequest }, page, { notification: notificationId }) =>
-      sendRequest(ExportOpens, { ...page, notificationId }),
+      sendRequest(openRequests.export, { ...page, notificationId }),
   }),
   defineExport({
     operation: "exportReceipts",
@@ -146,6 +146,6 @@ export const exportRoutes = [
     query: ReceiptExportQuery,
     row: ExportedReceipt,
     read: ({ sendRequest }, page, { notification: notificationId }) =>
-      sendRequest(ExportReceipts, { ...page, notificationId }),
+      sendRequest(receiptRequests.export, { ...page, notificationId }),
   }),
 ];

@@ -1,14 +1,12 @@
 import {
   ActivityId,
-  DeleteFurtherToken,
+  audienceRequests,
   type DeviceId,
-  ExplainDevice,
+  deviceRequests,
   fromPushKey,
   furtherTokenKey,
-  NoteStateOfToken,
   type PushName,
   PutFurtherToken,
-  PutFurtherTokenRequest,
   pushNameProblem,
   pushTokenHash,
   type TokenType,
@@ -48,7 +46,7 @@ const join = async (deps: JoinDeps, { projectId, deviceId, push, token }: Asked,
   if (!record) return;
   const { targets, app } = record;
   const asked = { projectId, deviceId, targets, push, ...(app !== undefined && { app }) };
-  const { matched, otherApp, noToken } = await deps.sendRequest(ExplainDevice, asked);
+  const { matched, otherApp, noToken } = await deps.sendRequest(audienceRequests.explain, asked);
   if (matched === undefined || otherApp || noToken) return;
   const { granted, refund } = await chargeState(deps, projectId);
   if (granted === 0) return;
@@ -59,7 +57,7 @@ const join = async (deps: JoinDeps, { projectId, deviceId, push, token }: Asked,
   } finally {
     if (!isNew) await refund();
   }
-  await deps.sendRequest(NoteStateOfToken, { projectId, deviceId, push, tokenHash });
+  await deps.sendRequest(deviceRequests.noteState, { projectId, deviceId, push, tokenHash });
 };
 
 type Asked = ReturnType<typeof named> & { readonly token: string };
@@ -85,20 +83,20 @@ export const furtherTokenRoutes = [
     ...put,
     summary: "Store a device's token of a push type",
     handle: async ({ sendRequest }, { caller, params, body: { token } }) =>
-      sendRequest(PutFurtherTokenRequest, { ...named(caller, params), ...token }).then(noContent),
+      sendRequest(deviceRequests.putToken, { ...named(caller, params), ...token }).then(noContent),
   }),
   defineRoute("deleteDeviceToken", "delete /api/v1/devices/{id}/tokens/{type}", {
     ...remove,
     summary: "Delete a device's token of a push type",
     handle: async ({ sendRequest }, { caller, params }) =>
-      sendRequest(DeleteFurtherToken, named(caller, params)).then(noContent),
+      sendRequest(deviceRequests.deleteToken, named(caller, params)).then(noContent),
   }),
   defineRoute("putControlToken", "put /api/v1/devices/{id}/tokens/{type}/{name}", {
     ...put,
     summary: "Store the token of a control or a Live Activity",
     handle: async (deps, { caller, params, body: { token } }) => {
       const asked = { ...named(caller, params), ...token };
-      const { cameAt } = await deps.sendRequest(PutFurtherTokenRequest, asked);
+      const { cameAt } = await deps.sendRequest(deviceRequests.putToken, asked);
       if (cameAt !== undefined) await join(deps, asked, cameAt);
       return noContent();
     },
@@ -107,6 +105,6 @@ export const furtherTokenRoutes = [
     ...remove,
     summary: "Delete the token of a control or a Live Activity",
     handle: async ({ sendRequest }, { caller, params }) =>
-      sendRequest(DeleteFurtherToken, named(caller, params)).then(noContent),
+      sendRequest(deviceRequests.deleteToken, named(caller, params)).then(noContent),
   }),
 ];

@@ -1,18 +1,14 @@
 import {
-  ChangeDeviceRequest,
   ChangeMetadata,
-  ChangeMetadataByToken,
   CreateIdentityKey,
-  CreateIdentityKeyRequest,
-  DeleteIdentityKey,
   Device,
   type DeviceId,
   DeviceSummary,
+  deviceRequests,
   Identification,
-  IdentifyDevice,
   IdentityKey,
   Ignored,
-  ListIdentityKeys,
+  identityKeyRequests,
   newIdentityKeyId,
   type ProjectId,
   type ProjectRecord,
@@ -43,12 +39,15 @@ const admitClient = async ({ projects }: Pick<RouteDeps, "projects">, projectId:
 const register = async (
   { sendRequest, limits }: Pick<RouteDeps, "limits" | "sendRequest">,
   address: string,
-  wanted: z.input<typeof IdentifyDevice.request>,
-): Promise<z.output<typeof IdentifyDevice.answer>> => {
+  wanted: z.input<typeof deviceRequests.identify.request>,
+): Promise<z.output<typeof deviceRequests.identify.answer>> => {
   const room = await limits.reserveNewDevice(address);
   let isNew = false;
   try {
-    const answer = await sendRequest(IdentifyDevice, { ...wanted, ...(room.granted > 0 ? {} : { mayCreate: false }) });
+    const answer = await sendRequest(deviceRequests.identify, {
+      ...wanted,
+      ...(room.granted > 0 ? {} : { mayCreate: false }),
+    });
     isNew = answer.created;
     return answer;
   } catch (error) {
@@ -155,7 +154,7 @@ const changeByToken = async (deps: Pick<RouteDeps, "projects" | "sendRequest">, 
   const projectId = body.project_id as ProjectId;
   const { protectedMetadata } = await admitClient(deps, projectId);
   const { metadata = {}, ignored } = withoutProtected({ metadata: body.metadata }, protectedMetadata);
-  const device = await deps.sendRequest(ChangeMetadataByToken, {
+  const device = await deps.sendRequest(deviceRequests.changeByToken, {
     projectId,
     token: body.identifier as string,
     metadata,
@@ -187,7 +186,7 @@ const changeMetadata = (method: "patch" | "put") =>
       const paths = byApp ? (await deps.projects.settings(projectId)).protectedMetadata : [];
       const { metadata = {}, ignored } = withoutProtected({ metadata: body.metadata }, paths);
       const change = { metadata, user_token };
-      const device = await deps.sendRequest(ChangeDeviceRequest, { projectId, deviceId, change, byApp });
+      const device = await deps.sendRequest(deviceRequests.change, { projectId, deviceId, change, byApp });
       return ok(device, leftOut(ignored));
     },
   });
@@ -215,7 +214,7 @@ export const identityKeyRoutes = [
         newId: newIdentityKeyId,
         perform: async ({ id }) => {
           const asked = { projectId: params.id, keyId: id, publicKey: body.public_key };
-          const { key, secret } = await sendRequest(CreateIdentityKeyRequest, asked);
+          const { key, secret } = await sendRequest(identityKeyRequests.create, asked);
           return created(key, { secret });
         },
       }),
@@ -223,14 +222,14 @@ export const identityKeyRoutes = [
   forwardRoute("listIdentityKeys", "get /admin/v1/projects/{id}/identity-keys", {
     summary: "List a project's identity keys, oldest first",
     access: projectViewer,
-    forward: ListIdentityKeys,
+    forward: identityKeyRequests.list,
     answer: "A page of keys, without their secrets",
   }),
   forwardRoute("deleteIdentityKey", "delete /admin/v1/projects/{id}/identity-keys/{key}", {
     summary: "Delete an identity key",
     description: "User tokens signed with it are refused from now on. Devices keep their users.",
     access: projectAdmin,
-    forward: DeleteIdentityKey,
+    forward: identityKeyRequests.delete,
     answer: "The key is deleted",
   }),
 ];

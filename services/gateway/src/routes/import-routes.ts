@@ -1,13 +1,4 @@
-import {
-  CreateImport,
-  CreateImportRequest,
-  GetImport,
-  Import,
-  ImportContentQuery,
-  ListImportErrors,
-  ListImports,
-  newImportId,
-} from "@herald/contracts";
+import { CreateImport, Import, ImportContentQuery, importRequests, newImportId } from "@herald/contracts";
 import { HeraldError, positionMismatch } from "@herald/kit";
 import { project, shareOwner } from "../auth/caller.ts";
 import { forwardRoute } from "../http/forward-route.ts";
@@ -24,7 +15,7 @@ export const importRoutes = [
       "Then upload the file with `PUT /imports/{id}/content`. An import creates and updates devices as `PUT /devices` does: without credentials, and a repeat changes nothing. Reports are kept for 30 days.",
     access: project("devices"),
     body: CreateImport,
-    forward: CreateImportRequest,
+    forward: importRequests.create,
     newId: { importId: newImportId },
     add: ({ body }) => ({ format: body.import.format, dryRun: body.import.dry_run ?? false }),
     status: 201,
@@ -34,7 +25,7 @@ export const importRoutes = [
   forwardRoute("listImports", "get /api/v1/imports", {
     summary: "List imports, oldest first",
     access: project("devices"),
-    forward: ListImports,
+    forward: importRequests.list,
     answer: "A page of imports",
   }),
   forwardRoute("getImport", "get /api/v1/imports/{id}", {
@@ -42,7 +33,7 @@ export const importRoutes = [
     description:
       "Once it is completed, it also lists the fields of the file that devices did not get, and those that have another name in the device.",
     access: project("devices"),
-    forward: GetImport,
+    forward: importRequests.get,
     answer: "The import",
   }),
   forwardRoute("listImportErrors", "get /api/v1/imports/{id}/errors", {
@@ -50,7 +41,7 @@ export const importRoutes = [
     description:
       "An import keeps 10,000 errors, of which at most 5,000 have the code `unsupported-platform`; `errors_left_out` of the import counts the others.",
     access: project("devices"),
-    forward: ListImportErrors,
+    forward: importRequests.errors,
     answer: "A page of errors",
   }),
   defineRoute("uploadImport", "put /api/v1/imports/{id}/content", {
@@ -68,7 +59,7 @@ export const importRoutes = [
       const one = { projectId, importId: params.id };
       const release = acquireUpload(shareOwner(caller));
       try {
-        const { status, lines_stored: stored } = await sendRequest(GetImport, one);
+        const { status, lines_stored: stored } = await sendRequest(importRequests.get, one);
         const isCsv = isCsvUpload(message);
         if (status !== "uploading")
           throw new HeraldError("import-completed", "id: the import has its whole file; start another one");
@@ -77,7 +68,7 @@ export const importRoutes = [
         if (afterLine > 0) await limits.countUpload(params.id);
         const kind = importLines({ ...one, store, now });
         await storeUpload(deps, { projectId, message, isCsv, afterLine, check, kind });
-        return ok(await sendRequest(GetImport, one));
+        return ok(await sendRequest(importRequests.get, one));
       } finally {
         release();
       }

@@ -1,4 +1,4 @@
-import { DeclaredKind, DeleteKind, GetKind, ListKinds, PutKind, PutKindRequest } from "@herald/contracts";
+import { DeclaredKind, kindRequests, PutKind } from "@herald/contracts";
 import { projectAdmin, projectViewer } from "../auth/caller.ts";
 import { forwardRoute } from "../http/forward-route.ts";
 import { created, ok } from "../http/reply.ts";
@@ -10,13 +10,13 @@ export const kindRoutes = [
   forwardRoute("listKinds", "get /admin/v1/projects/{id}/kinds", {
     summary: "List the kinds that a project has declared, sorted by name",
     access: projectViewer,
-    forward: ListKinds,
+    forward: kindRequests.list,
     answer: "A page of kinds",
   }),
   forwardRoute("getKind", "get /admin/v1/projects/{id}/kinds/{kind}", {
     summary: "Read a kind",
     access: projectViewer,
-    forward: GetKind,
+    forward: kindRequests.get,
     answer: "The kind",
   }),
   defineRoute("putKind", "put /admin/v1/projects/{id}/kinds/{kind}", {
@@ -33,7 +33,7 @@ export const kindRoutes = [
     errors: ["kind-limit"],
     handle: async ({ sendRequest }, { params, body }) => {
       const kind = { kind: params.kind, ...body.kind };
-      const { created: isNew } = await sendRequest(PutKindRequest, { projectId: params.id, kind });
+      const { created: isNew } = await sendRequest(kindRequests.put, { projectId: params.id, kind });
       return isNew ? created(kind) : ok(kind);
     },
   }),
@@ -42,7 +42,7 @@ export const kindRoutes = [
     description:
       "Sends that name it go to every device, any number of times. What people chose counts again if it is declared again.",
     access: projectAdmin,
-    forward: DeleteKind,
+    forward: kindRequests.delete,
     answer: "The kind is deleted",
   }),
 ];

@@ -1,24 +1,20 @@
 import {
   batchSendLimits,
-  CancelNotification,
   ChangeNotification,
-  ChangeNotificationRequest,
-  CountOpens,
-  CountUploads,
   Delivery,
   DryRun,
-  GetNotification,
+  deliveryRequests,
   isTemplated,
-  ListDeliveries,
-  ListNotifications,
   Notification,
   NotificationCounts,
   type NotificationId,
   newNotificationId,
-  OpensOfDevices,
+  notificationRequests,
+  openRequests,
   type ProjectId,
   pageOf,
   recipientLimits,
+  recipientRequests,
   SendNotification,
   SendNotifications,
   type SendV1,
@@ -54,7 +50,7 @@ const OneNotification = dataOf(Notification);
 
 /** The response of a send whose template may have changed since: only the stored notification has its texts. */
 const storedReply = async ({ sendRequest }: RequestDeps, projectId: ProjectId, notificationId: NotificationId) => {
-  const stored = await sendRequest(GetNotification, { projectId, notificationId });
+  const stored = await sendRequest(notificationRequests.get, { projectId, notificationId });
   const { id: _, status: _status, counts: _counts, failures: _failures, ...rest } = stored;
   const {
     skips: _skips,
@@ -72,7 +68,7 @@ const storedReply = async ({ sendRequest }: RequestDeps, projectId: ProjectId, n
 /** Adds what devices reported to a notification. */
 const withOpens = (
   notification: Notification,
-  { counts, totals = {}, reports = {} }: z.output<typeof CountOpens.answer>,
+  { counts, totals = {}, reports = {} }: z.output<typeof openRequests.count.answer>,
 ): Notification => {
   const { accepted } = notification.counts;
   const opened = counts[notification.id] ?? 0;
@@ -92,7 +88,7 @@ export const withOpensOfAll = async (
   page: Notification[],
 ): Promise<Notification[]> => {
   if (page.length === 0) return page;
-  const opens = await deps.sendRequest(CountOpens, { projectId, notificationIds: page.map(({ id }) => id) });
+  const opens = await deps.sendRequest(openRequests.count, { projectId, notificationIds: page.map(({ id }) => id) });
   return page.map((notification) => withOpens(notification, opens));
 };
 
@@ -100,13 +96,13 @@ export const withOpensOfAll = async (
 export const listedNotifications = async (
   deps: RequestDeps,
   caller: CallerOf<"project">,
-  query: z.output<typeof ListNotifications.query>,
+  query: z.output<typeof notificationRequests.list.query>,
   userId?: UserId,
 ) => {
   const { projectId } = caller;
   const { status, kind, label, push_type } = query;
   const asked = { projectId, userId, status, kind, label, push_type, page: pageRequest(query) };
-  const page = await deps.sendRequest(ListNotifications, asked);
+  const page = await deps.sendRequest(notificationRequests.list, asked);
   const data = await withOpensOfAll(deps, projectId, page.data);
   return pageReply({ ...page, data: data.map(notificationFor(caller)) });
 };
@@ -152,7 +148,7 @@ export const notificationRoutes = [
             "notification.dry_run: is not accepted with an upload; send it, and upload the file with `dry_run=true`",
           );
         const { uploads: max } = recipientLimits;
-        const { uploads } = await deps.sendRequest(CountUploads, { projectId, limit: max });
+        const { uploads } = await deps.sendRequest(recipientRequests.countUploads, { projectId, limit: max });
         if (uploads >= max)
           throw new HeraldError(
             "quota-exceeded",
@@ -196,7 +192,7 @@ export const notificationRoutes = [
     description:
       "Oldest first, unless `sort` says otherwise. Filters combine: a notification must fit all of them. A new notification appears here as soon as dispatch has stored it, usually some milliseconds after its 202; reading it by its id works at once.",
     access: project("read"),
-    query: ListNotifications.query,
+    query: notificationRequests.list.query,
     responses: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
     handle: (deps, { caller, query }) => listedNotifications(deps, caller, query),
   }),
@@ -208,8 +204,8 @@ export const notificationRoutes = [
     handle: async (deps, { caller, params: { id } }) => {
       const { projectId } = caller;
       const [notification, opens] = await Promise.all([
-        deps.sendRequest(GetNotification, { projectId, notificationId: id }),
-        deps.sendRequest(CountOpens, { projectId, notificationIds: [id] }),
+        deps.sendRequest(notificationRequests.get, { projectId, notificationId: id }),
+        deps.sendRequest(openRequests.count, { projectId, notificationIds: [id] }),
       ]);
       return ok(notificationFor(caller)(withOpens(notification, opens)));
     },
@@ -220,7 +216,7 @@ export const notificationRoutes = [
       "Before it begins; in waves: before the first one. `null` removes `time_zone`, `past` or `ttl`. Absent fields stay as they are. To change its texts, cancel it and send another.",
     access: project("send"),
     body: ChangeNotification,
-    forward: ChangeNotificationRequest,
+    forward: notificationRequests.change,
     add: ({ caller, body }, { projects }) => ({
       change: body.notification,
       zone: projects.defaultTimeZone(caller.projectId),
@@ -235,7 +231,7 @@ export const notificationRoutes = [
     description:
       "Herald starts no further push after this response. Up to 50 pushes of each batch in progress may already be on their way to the provider; they count as accepted or failed, all others as cancelled.",
     access: project("send"),
-    forward: CancelNotification,
+    forward: notificationRequests.cancel,
     schema: WithoutOpens,
     show: withoutOpens,
     answer: "The notification is cancelled",
@@ -245,17 +241,17 @@ export const notificationRoutes = [
     summary: "List the deliveries of a notification, one per device",
     description: "Sorted by batch, and by device within a batch.",
     access: project("read"),
-    query: ListDeliveries.query,
+    query: deliveryRequests.list.query,
     responses: { 200: { description: "A page of deliveries", schema: pageOf(Delivery) } },
     errors: ["notification-gone"],
     handle: async ({ sendRequest }, { caller: { projectId }, params, query }) => {
       const one = { projectId, notificationId: params.id };
-      const page = await sendRequest(ListDeliveries, { ...one, status: query.status, page: pageRequest(query) });
+      const page = await sendRequest(deliveryRequests.list, { ...one, status: query.status, page: pageRequest(query) });
       const deviceIds = page.data.map(({ device_id }) => device_id);
       const data = await withReported(
         page.data,
         ({ device_id }) => device_id,
-        () => sendRequest(OpensOfDevices, { ...one, deviceIds }),
+        () => sendRequest(openRequests.ofDevices, { ...one, deviceIds }),
       );
       return pageReply({ ...page, data });
     },

@@ -1,17 +1,11 @@
 import {
   ChangeOperator,
-  ChangeOperatorRequest,
   CreateOperator,
-  CreateOperatorRequest,
-  DeleteOperator,
-  GetOperator,
-  ListOperators,
   newOperatorId,
   newOperatorToken,
   Operator,
+  operatorRequests,
   type ProjectGrant,
-  RotateOperatorToken,
-  SignOutOperator,
   SystemStatus,
   secretHash,
 } from "@herald/contracts";
@@ -67,21 +61,21 @@ export const operatorRoutes = [
           // An interrupted attempt created the operator with a token that no caller received; this token replaces it.
           const token = newOperatorToken();
           const asked = { operatorId: id, projects: [], ...operator, tokenHash: secretHash(token) };
-          return created(await sendRequest(CreateOperatorRequest, asked), { token });
+          return created(await sendRequest(operatorRequests.create, asked), { token });
         },
       }),
   }),
   forwardRoute("listOperators", "get /admin/v1/operators", {
     summary: "List operators, oldest first",
     access: viewer,
-    forward: ListOperators,
+    forward: operatorRequests.list,
     show: shown,
     answer: "A page of operators, without their tokens",
   }),
   forwardRoute("getOperator", "get /admin/v1/operators/{id}", {
     summary: "Read an operator",
     access: viewer,
-    forward: GetOperator,
+    forward: operatorRequests.get,
     show: shown,
     answer: "The operator",
   }),
@@ -90,7 +84,7 @@ export const operatorRoutes = [
     description: "All gateways apply changed roles and grants within a second, also to sessions in progress.",
     access: adminOnly,
     body: ChangeOperator,
-    forward: ChangeOperatorRequest,
+    forward: operatorRequests.change,
     add: async ({ body: { operator } }, { projects }) => {
       await checkGrants(projects, operator.projects);
       return operator;
@@ -110,7 +104,7 @@ export const operatorRoutes = [
         perform: async () => {
           const token = newOperatorToken();
           const operator = { operatorId: params.id, tokenHash: secretHash(token) };
-          return created(await sendRequest(RotateOperatorToken, operator), { token });
+          return created(await sendRequest(operatorRequests.rotate, operator), { token });
         },
       }),
   }),
@@ -119,7 +113,7 @@ export const operatorRoutes = [
     description:
       "All gateways end the operator's sessions and sign-in codes within a second. The token stays valid; replace it if it leaked.",
     access: adminOnly,
-    forward: SignOutOperator,
+    forward: operatorRequests.signOut,
     status: 204,
     answer: "The sessions have ended",
   }),
@@ -127,7 +121,7 @@ export const operatorRoutes = [
     summary: "Delete an operator",
     description: "All gateways refuse the operator's token, and end its sessions, within a second.",
     access: adminOnly,
-    forward: DeleteOperator,
+    forward: operatorRequests.delete,
     answer: "The operator is deleted",
   }),
 ];

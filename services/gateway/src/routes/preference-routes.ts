@@ -1,4 +1,4 @@
-import { GetPreferences, PutDevicePreferences, PutPreferences, PutUserPreferences } from "@herald/contracts";
+import { PutDevicePreferences, PutUserPreferences, preferenceRequests } from "@herald/contracts";
 import { projectOrDevice, projectOrUser } from "../auth/caller.ts";
 import { forwardRoute } from "../http/forward-route.ts";
 
@@ -11,7 +11,7 @@ export const preferenceRoutes = [
     summary: "Read which kinds of notifications a device gets",
     description: `Lists every kind that the project declares. ${ofDevice}`,
     access: projectOrDevice("devices"),
-    forward: GetPreferences,
+    forward: preferenceRequests.get,
     add: ({ params }) => ({ of: { device: params.id } }),
     answer: "The kinds",
   }),
@@ -21,7 +21,7 @@ export const preferenceRoutes = [
     description: `Replaces the choices of the device. ${ofDevice} A kind that the project does not declare, and a critical one that is switched off, are refused.`,
     access: projectOrDevice("devices"),
     body: PutDevicePreferences,
-    forward: PutPreferences,
+    forward: preferenceRequests.put,
     add: ({ params, body }) => ({ of: { device: params.id }, ...body }),
     answer: "The kinds",
   }),
@@ -29,7 +29,7 @@ export const preferenceRoutes = [
     summary: "Read which kinds of notifications a user gets, and the user's quiet hours",
     description: "Also with the token of this user as `Bearer`. The user need not have a device.",
     access: projectOrUser("devices"),
-    forward: GetPreferences,
+    forward: preferenceRequests.get,
     add: ({ params }) => ({ of: { user: params.user } }),
     answer: "The kinds and hours",
   }),
@@ -40,7 +40,7 @@ export const preferenceRoutes = [
     access: projectOrUser("devices"),
     creates: "user",
     body: PutUserPreferences,
-    forward: PutPreferences,
+    forward: preferenceRequests.put,
     add: ({ params, body }) => ({ of: { user: params.user }, ...body }),
     answer: "The kinds and hours",
   }),

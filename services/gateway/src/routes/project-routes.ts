@@ -1,28 +1,21 @@
 import {
   ChangeLimits,
-  ChangeLimitsRequest,
   ChangeProject,
-  ChangeProjectRequest,
   CreateProject,
-  CreateProjectRequest,
-  CreateTokenRequest,
-  DeleteProject,
   defaultScopes,
-  GetDeviceQuota,
-  GetProject,
-  GetStats,
-  ListProjects,
   newProjectId,
   newProjectToken,
   newTokenId,
   OwnLimits,
   Project,
   ProjectLimit,
+  projectRequests,
   roleIncludes,
   SetProjectKey,
-  SetProjectKeyRequest,
   StatsQuery,
   secretHash,
+  statsRequests,
+  tokenRequests,
 } from "@herald/contracts";
 import { z } from "zod";
 import { adminOnly, anyOperator, project, projectAdmin, projectViewer } from "../auth/caller.ts";
@@ -55,13 +48,13 @@ export const projectRoutes = [
         newId: newProjectId,
         perform: async ({ id: projectId }) => {
           const asked = { projectId, name, key, openRegistration, protectedMetadata: body.project.protected_metadata };
-          if (!withToken) return created((await sendRequest(CreateProjectRequest, asked)).project);
+          if (!withToken) return created((await sendRequest(projectRequests.create, asked)).project);
           const token = newProjectToken();
           const first = { tokenId: newTokenId(now()), tokenHash: secretHash(token) };
-          const { project, created: isNew } = await sendRequest(CreateProjectRequest, { ...asked, ...first });
+          const { project, created: isNew } = await sendRequest(projectRequests.create, { ...asked, ...first });
           // An interrupted attempt created the project with a token that no caller received; this token is for the caller.
           if (!isNew)
-            await sendRequest(CreateTokenRequest, { projectId, ...first, name: "first", scopes: [...defaultScopes] });
+            await sendRequest(tokenRequests.create, { projectId, ...first, name: "first", scopes: [...defaultScopes] });
           return created(project, { token });
         },
       });
@@ -71,7 +64,7 @@ export const projectRoutes = [
     summary: "List projects, oldest first",
     description: "A `member` gets the projects of its grants.",
     access: anyOperator,
-    forward: ListProjects,
+    forward: projectRequests.list,
     add: ({ caller: { operator } }) => ({
       only: roleIncludes(operator.role, "viewer") ? undefined : operator.projects.map(({ id }) => id),
     }),
@@ -80,7 +73,7 @@ export const projectRoutes = [
   forwardRoute("getProject", "get /admin/v1/projects/{id}", {
     summary: "Read a project",
     access: projectViewer,
-    forward: GetProject,
+    forward: projectRequests.get,
     answer: "The project",
   }),
   defineRoute("listProjectLimits", "get /admin/v1/projects/{id}/limits", {
@@ -92,7 +85,7 @@ export const projectRoutes = [
       200: { description: "All limits, in a fixed order", schema: dataOf(z.array(ProjectLimit)) },
     },
     handle: async ({ projectLimits, sendRequest }, { params }) => {
-      const quota = await sendRequest(GetDeviceQuota, { projectId: params.id });
+      const quota = await sendRequest(projectRequests.deviceQuota, { projectId: params.id });
       return ok(await projectLimits(params.id, quota));
     },
   }),
@@ -102,7 +95,7 @@ export const projectRoutes = [
       "All gateways apply them within a second, also to requests in progress. `null` restores a default; the others stay as they are. A limit is for all gateways together: each counts its part, the limit divided by the live gateways, rounded up. `token` and `device` follow `project` unless they are set.",
     access: adminOnly,
     body: ChangeLimits,
-    forward: ChangeLimitsRequest,
+    forward: projectRequests.changeLimits,
     add: ({ body }) => body,
     schema: OwnLimits,
     show: ({ limits }) => limits,
@@ -112,7 +105,7 @@ export const projectRoutes = [
     summary: "Change a project",
     access: projectAdmin,
     body: ChangeProject,
-    forward: ChangeProjectRequest,
+    forward: projectRequests.change,
     add: ({ body: { project } }) => ({
       name: project.name,
       openRegistration: project.open_registration,
@@ -129,7 +122,7 @@ export const projectRoutes = [
     description: "For a project that was created without one. A key never changes.",
     access: adminOnly,
     body: SetProjectKey,
-    forward: SetProjectKeyRequest,
+    forward: projectRequests.setKey,
     add: ({ body }) => body,
     answer: "The project with its key",
     errors: ["project-key-taken"],
@@ -137,7 +130,7 @@ export const projectRoutes = [
   forwardRoute("deleteProject", "delete /admin/v1/projects/{id}", {
     summary: "Delete a project and all its data",
     access: adminOnly,
-    forward: DeleteProject,
+    forward: projectRequests.delete,
     answer: "The project is deleted",
   }),
 ];
@@ -148,7 +141,7 @@ export const getStats = forwardRoute("getStats", "get /api/v1/stats", {
     "At most 10 s behind. The range is extended to whole intervals of the time zone; a day has 23 or 25 hours when the clocks change.",
   access: project("read"),
   query: StatsQuery,
-  forward: GetStats,
+  forward: statsRequests.get,
   add: ({ query }, { now }) => ({ request: toStatsRequest(query, now()) }),
   answer: "A series of intervals without gaps, and totals",
 });

@@ -1,23 +1,16 @@
 import {
+  audienceRequests,
   ChangeVapidKey,
-  CountVapidKeys,
   CreateVapidKey,
-  DeleteProvider,
-  GetProvider,
-  ListVapidKeys,
-  type ProjectId,
-  ProjectId as ProjectIdSchema,
-  PromoteVapidKey,
+  ProjectId,
   Provider,
-  PutProvider,
+  providerRequests,
   providerSettings,
   RetiredVapidKey,
-  RetireVapidKey,
-  StageVapidKey,
   TestedPush,
-  TestProvider,
   testPushOf,
   VapidKey,
+  vapidKeyRequests,
   WebPushKey,
 } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
@@ -45,14 +38,14 @@ const routesOf = (provider: Provider): Route[] => {
       summary: `Set a project's ${name} settings`,
       description: "Herald refuses a key that does not parse. Responses never contain secrets.",
       body: providerSettings[provider] as z.ZodType,
-      forward: PutProvider,
+      forward: providerRequests.put,
       add: async (request, deps) => ({ ...(await ofProject(request, deps)), settings: request.body }),
       answer: "The settings, without secrets",
     }),
     forwardRoute(`get${operations[provider]}Provider`, `get ${path}`, {
       access: projectViewer,
       summary: `Read a project's ${name} settings`,
-      forward: GetProvider,
+      forward: providerRequests.get,
       add: ofProject,
       answer: "The settings, without secrets",
       errors: ["provider-not-found"],
@@ -60,7 +53,7 @@ const routesOf = (provider: Provider): Route[] => {
     forwardRoute(`delete${operations[provider]}Provider`, `delete ${path}`, {
       access: projectAdmin,
       summary: `Delete a project's ${name} settings`,
-      forward: DeleteProvider,
+      forward: providerRequests.delete,
       add: ofProject,
       answer: "The settings are deleted",
       errors: ["provider-not-found"],
@@ -75,7 +68,7 @@ const routesOf = (provider: Provider): Route[] => {
       errors: ["provider-not-found"],
       handle: async (deps, request) => {
         const asked = await ofProject(request, deps);
-        return ok(await deps.sendRequest(TestProvider, { ...asked, push: request.body }));
+        return ok(await deps.sendRequest(providerRequests.test, { ...asked, push: request.body }));
       },
     }),
   ];
@@ -90,8 +83,8 @@ const keysPath = "/admin/v1/projects/{id}/providers/webpush/keys";
 /** Combines dispatch's keys with registry's subscription counts. */
 const keysOf = async ({ sendRequest }: RequestDeps, projectId: ProjectId) => {
   const [{ keys, retired, unnamed }, { subscriptions }] = await Promise.all([
-    sendRequest(ListVapidKeys, { projectId }),
-    sendRequest(CountVapidKeys, { projectId }),
+    sendRequest(vapidKeyRequests.list, { projectId }),
+    sendRequest(audienceRequests.countVapidKeys, { projectId }),
   ]);
   const known = new Set([...keys.map(({ id }) => id), ...retired]);
   /** The key of a subscription. Subscriptions without a key, or with an unknown one, belong to the `unnamed` key. */
@@ -112,7 +105,7 @@ export const vapidKeyRoutes = [
     description:
       "Needs no credential. `public_key` is the `applicationServerKey` of `pushManager.subscribe`; send it as `keys.vapid_key` when you register the subscription.",
     access: noCredential,
-    query: z.strictObject({ project_id: ProjectIdSchema.meta({ description: "The project whose key it is" }) }),
+    query: z.strictObject({ project_id: ProjectId.meta({ description: "The project whose key it is" }) }),
     responses: { 200: { description: "The current key", schema: dataOf(WebPushKey) } },
     errors: ["project-not-found", "provider-not-found"],
     handle: async ({ projects }, { query }) => {
@@ -153,7 +146,7 @@ export const vapidKeyRoutes = [
     handle: async (deps, { params, body, idempotent }) => {
       const { id: projectId } = await deps.projects.settings(params.id);
       const perform = async () => {
-        const staged = await deps.sendRequest(StageVapidKey, { projectId, pair: body.key });
+        const staged = await deps.sendRequest(vapidKeyRequests.stage, { projectId, pair: body.key });
         const key = await counted(deps, projectId, staged.key);
         return staged.created ? created(key) : ok(key);
       };
@@ -171,7 +164,7 @@ export const vapidKeyRoutes = [
     errors: ["provider-not-found"],
     handle: async (deps, { params }) => {
       const { id: projectId } = await deps.projects.settings(params.id);
-      const key = await deps.sendRequest(PromoteVapidKey, { projectId, keyId: params.key });
+      const key = await deps.sendRequest(vapidKeyRequests.promote, { projectId, keyId: params.key });
       return ok(await counted(deps, projectId, key));
     },
   }),
@@ -198,7 +191,7 @@ export const vapidKeyRoutes = [
           "vapid-key-in-use",
           `key: ${devices} active ${devices === 1 ? "subscription was" : "subscriptions were"} made with it and would get nothing until they subscribe again; wait for them, or repeat with force=true`,
         );
-      await deps.sendRequest(RetireVapidKey, { projectId, keyId });
+      await deps.sendRequest(vapidKeyRequests.retire, { projectId, keyId });
       // Counts again: a device may have registered with the key meanwhile.
       const { devicesOf: left } = await keysOf(deps, projectId);
       return ok({ id: keyId, lost_devices: left(keyId) });

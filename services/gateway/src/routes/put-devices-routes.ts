@@ -1,9 +1,9 @@
 import {
+  deviceRequests,
   type EntryProblem,
   type ProjectId,
   PutDeviceResult,
   PutDevices,
-  PutDevicesRequest,
   putDevicesLimits,
 } from "@herald/contracts";
 import { createYieldIfDue, pointerTo } from "@herald/kit";
@@ -48,7 +48,7 @@ const putAll = async (
   let bytes = 0;
   const sendGroup = async () => {
     if (group.length === 0) return;
-    const answer = await sendRequest(PutDevicesRequest, { projectId, devices: group.map(({ device }) => device) });
+    const answer = await sendRequest(deviceRequests.put, { projectId, devices: group.map(({ device }) => device) });
     for (const [index, result] of answer.results.entries()) {
       const at = group[index]?.at ?? 0;
       results[at] =

@@ -1,15 +1,13 @@
 import {
-  AppendRecipients,
-  GetNotification,
-  GetRecipients,
   type LineError,
-  ListRecipientErrors,
   type NotificationId,
   type NotificationStatus,
+  notificationRequests,
   type ProjectId,
   Recipients,
   RecipientsQuery,
   recipientLimits,
+  recipientRequests,
 } from "@herald/contracts";
 import { HeraldError, positionMismatch } from "@herald/kit";
 import { project, shareOwner } from "../auth/caller.ts";
@@ -27,13 +25,13 @@ const OneList = dataOf(Recipients);
 const finalStatuses: ReadonlySet<NotificationStatus> = new Set(["completed", "cancelled", "expired"]);
 
 const refuseFinal = async ({ sendRequest }: RequestDeps, projectId: ProjectId, notificationId: NotificationId) => {
-  const { status } = await sendRequest(GetNotification, { projectId, notificationId });
+  const { status } = await sendRequest(notificationRequests.get, { projectId, notificationId });
   if (finalStatuses.has(status))
     throw new HeraldError("notification-final", `the notification is ${status}: it takes no recipients`);
 };
 
 const uploadOf = async ({ sendRequest }: RequestDeps, projectId: ProjectId, notificationId: NotificationId) => {
-  const { recipients, texts } = await sendRequest(GetRecipients, { projectId, notificationId, texts: true });
+  const { recipients, texts } = await sendRequest(recipientRequests.get, { projectId, notificationId, texts: true });
   if (texts) return { recipients, texts };
   throw new HeraldError("recipients-complete", "id: its recipients came with the request that sent it");
 };
@@ -59,7 +57,7 @@ export const recipientRoutes = [
   forwardRoute("getRecipients", "get /api/v1/notifications/{id}/recipients", {
     summary: "Read the progress of a notification's recipients",
     access: project("read"),
-    forward: GetRecipients,
+    forward: recipientRequests.get,
     schema: Recipients,
     show: ({ recipients }) => recipients,
     answer: "The recipients",
@@ -69,7 +67,7 @@ export const recipientRoutes = [
     summary: "List the recipients of a notification that were refused or have no device, by line",
     description: "Keeps 10,000 errors of refused lines; `errors_left_out` of the recipients counts the others.",
     access: project("read"),
-    forward: ListRecipientErrors,
+    forward: recipientRequests.errors,
     answer: "A page of errors",
     errors: ["notification-gone"],
   }),
@@ -110,7 +108,7 @@ export const recipientRoutes = [
         const { kind } = recipients;
         const rehearsal = isDry ? createRehearsal(recipients) : undefined;
         const append = async (chunk: RecipientChunk) =>
-          rehearsal ? rehearsal.read(chunk) : sendRequest(AppendRecipients, { ...one, kind, ...chunk });
+          rehearsal ? rehearsal.read(chunk) : sendRequest(recipientRequests.append, { ...one, kind, ...chunk });
         const seen = createHashSet(hashMemory.roomOf(shareOwner(caller)));
         await storeUpload(deps, {
           ...{ projectId, message, isCsv, afterLine: isDry ? 0 : afterLine },
@@ -118,7 +116,7 @@ export const recipientRoutes = [
           heldBytes: seen.bytes,
           kind: recipientLines({ kind, texts, seen, append }),
         }).finally(seen.release);
-        return ok(rehearsal ? rehearsal.report : (await sendRequest(GetRecipients, one)).recipients);
+        return ok(rehearsal ? rehearsal.report : (await sendRequest(recipientRequests.get, one)).recipients);
       } finally {
         release();
       }

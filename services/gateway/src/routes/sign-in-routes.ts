@@ -2,8 +2,8 @@ import { hash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import {
   identityHash,
+  operatorRequests,
   ReturnTo,
-  SignInOperator,
   SignInQuery,
   SignInWays,
   sessionCookieName,
@@ -125,7 +125,7 @@ const signIn = async (
     const identity = identityHash(provider.issuer, person.subject);
     await limits.countSignIn(identity);
     const { subject, email } = person;
-    await sendRequest(SignInOperator, { issuer: provider.issuer, subject, name, email, groups, everyone });
+    await sendRequest(operatorRequests.signIn, { issuer: provider.issuer, subject, name, email, groups, everyone });
     const operator = await operators.findByHash(identity, address);
     if (operator === undefined) throw invalidCredential("sign-in: the operator was deleted meanwhile; sign in again");
     const { role } = operator;

@@ -1,19 +1,14 @@
 import {
   type Author,
-  DeleteTemplate,
-  GetDevice,
-  GetTemplate,
-  ListTemplates,
-  ListTemplateVersions,
+  deviceRequests,
   newNotificationId,
   PreviewTemplate,
-  PublishTemplate,
   PutTemplate,
-  PutTemplateRequest,
   Template,
   TemplatePreview,
   TemplateQuery,
   TemplateVersion,
+  templateRequests,
 } from "@herald/contracts";
 import { type CallerOf, project } from "../auth/caller.ts";
 import { forwardRoute } from "../http/forward-route.ts";
@@ -30,7 +25,7 @@ export const templateRoutes = [
   forwardRoute("listTemplates", "get /api/v1/templates", {
     summary: "List templates, sorted by name",
     access: project("read"),
-    forward: ListTemplates,
+    forward: templateRequests.list,
     answer: "A page of templates",
   }),
   defineRoute("getTemplate", "get /api/v1/templates/{name}", {
@@ -40,7 +35,7 @@ export const templateRoutes = [
     responses: { 200: { description: "The template", schema: OneTemplate } },
     handle: async ({ sendRequest }, { caller: { projectId }, params: { name }, query: { version = "draft" } }) => {
       const which = version === "draft" ? {} : { version: Number(version) };
-      return ok(await sendRequest(GetTemplate, { projectId, name, ...which }));
+      return ok(await sendRequest(templateRequests.get, { projectId, name, ...which }));
     },
   }),
   defineRoute("putTemplate", "put /api/v1/templates/{name}", {
@@ -58,7 +53,7 @@ export const templateRoutes = [
       checkTemplate(content);
       const { projectId } = caller;
       const asked = { projectId, name: params.name, content, author: authorOf(caller) };
-      const { template, created: isNew } = await sendRequest(PutTemplateRequest, asked);
+      const { template, created: isNew } = await sendRequest(templateRequests.put, asked);
       return isNew ? created(template) : ok(template);
     },
   }),
@@ -69,7 +64,7 @@ export const templateRoutes = [
     access: project("templates"),
     responses: { 204: { description: "The template is deleted" } },
     handle: async ({ sendRequest, templates }, { caller: { projectId }, params: { name } }) => {
-      await sendRequest(DeleteTemplate, { projectId, name });
+      await sendRequest(templateRequests.delete, { projectId, name });
       templates.forget(projectId, name);
       return noContent();
     },
@@ -87,7 +82,7 @@ export const templateRoutes = [
       idempotent({
         perform: async () => {
           const { projectId } = caller;
-          const published = await sendRequest(PublishTemplate, { projectId, name, author: authorOf(caller) });
+          const published = await sendRequest(templateRequests.publish, { projectId, name, author: authorOf(caller) });
           templates.forget(projectId, name);
           return ok(published);
         },
@@ -97,7 +92,7 @@ export const templateRoutes = [
     summary: "List the versions of a template, newest first",
     description: "The last hundred.",
     access: project("read"),
-    forward: ListTemplateVersions,
+    forward: templateRequests.versions,
     answer: "A page of versions",
   }),
   defineRoute("previewTemplate", "post /api/v1/templates/{name}/preview", {
@@ -112,8 +107,9 @@ export const templateRoutes = [
       await deps.limits.countDryRun(projectId);
       const { version, variables, locale, device: deviceId } = preview;
       const which = version === undefined || version === "draft" ? {} : { version };
-      const content = preview.content ?? (await deps.sendRequest(GetTemplate, { projectId, name, ...which })).content;
-      const device = deviceId && (await deps.sendRequest(GetDevice, { projectId, deviceId }));
+      const content =
+        preview.content ?? (await deps.sendRequest(templateRequests.get, { projectId, name, ...which })).content;
+      const device = deviceId && (await deps.sendRequest(deviceRequests.get, { projectId, deviceId }));
       const at = deps.now();
       const origin = { projectId, id: newNotificationId(at), at };
       const shown = { variables, device, locale, openTokenBytes: deps.openTokens.length };

@@ -1,13 +1,11 @@
 import {
   CreateToken,
-  CreateTokenRequest,
   defaultScopes,
-  ListTokens,
   newProjectToken,
   newTokenId,
   ProjectToken,
-  RevokeToken,
   secretHash,
+  tokenRequests,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { projectAdmin, projectViewer } from "../auth/caller.ts";
@@ -42,7 +40,7 @@ export const tokenRoutes = [
         perform: async () => {
           check();
           const token = newProjectToken();
-          const data = await sendRequest(CreateTokenRequest, {
+          const data = await sendRequest(tokenRequests.create, {
             projectId: params.id,
             tokenId: newTokenId(now()),
             tokenHash: secretHash(token),
@@ -58,14 +56,14 @@ export const tokenRoutes = [
   forwardRoute("listTokens", "get /admin/v1/projects/{id}/tokens", {
     summary: "List a project's tokens, oldest first",
     access: projectViewer,
-    forward: ListTokens,
+    forward: tokenRequests.list,
     answer: "A page of tokens, without their secrets",
   }),
   forwardRoute("revokeToken", "delete /admin/v1/projects/{id}/tokens/{token}", {
     summary: "Revoke a project token",
     description: "All gateways refuse it within a second.",
     access: projectAdmin,
-    forward: RevokeToken,
+    forward: tokenRequests.revoke,
     answer: "The token is revoked",
   }),
 ];

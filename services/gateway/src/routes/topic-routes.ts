@@ -1,17 +1,11 @@
 import {
   ChangeTopic,
-  ChangeTopicRequest,
   CreateTopic,
-  CreateTopicRequest,
-  DeleteTopic,
-  GetTopic,
-  ListTopics,
   newTopicId,
-  SubscribeDevices,
   type SubscriptionResult,
   Topic,
   TopicDevices,
-  UnsubscribeDevices,
+  topicRequests,
 } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
 import type { z } from "zod";
@@ -25,7 +19,7 @@ export const topicRoutes = [
     summary: "List topics",
     description: "Oldest first, unless `sort` says otherwise; by name with `prefix`.",
     access: project("read"),
-    forward: ListTopics,
+    forward: topicRequests.list,
     answer: "A page of topics",
   }),
   defineRoute("createTopic", "post /api/v1/topics", {
@@ -38,7 +32,7 @@ export const topicRoutes = [
       idempotent({
         newId: newTopicId,
         perform: async ({ id }) => {
-          const { topic } = await sendRequest(CreateTopicRequest, { projectId, topicId: id, ...body.topic });
+          const { topic } = await sendRequest(topicRequests.create, { projectId, topicId: id, ...body.topic });
           if (topic.id !== id)
             throw new HeraldError("topic-exists", `topic.name: the project has this topic as ${topic.id}`);
           return created(topic);
@@ -48,7 +42,7 @@ export const topicRoutes = [
   forwardRoute("getTopic", "get /api/v1/topics/{id}", {
     summary: "Read a topic, by id or name",
     access: project("read"),
-    forward: GetTopic,
+    forward: topicRequests.get,
     answer: "The topic",
   }),
   forwardRoute("changeTopic", "patch /api/v1/topics/{id}", {
@@ -56,14 +50,14 @@ export const topicRoutes = [
     description: "Only a project token can subscribe devices to a closed topic. Subscriptions stay.",
     access: project("devices"),
     body: ChangeTopic,
-    forward: ChangeTopicRequest,
+    forward: topicRequests.change,
     add: ({ body }) => body.topic,
     answer: "The changed topic",
   }),
   forwardRoute("deleteTopic", "delete /api/v1/topics/{id}", {
     summary: "Delete a topic and its subscriptions",
     access: project("devices"),
-    forward: DeleteTopic,
+    forward: topicRequests.delete,
     answer: "The topic is deleted",
   }),
   forwardRoute("subscribeDevices", "put /api/v1/topics/{id}/devices", {
@@ -72,7 +66,7 @@ export const topicRoutes = [
     access: project("devices"),
     creates: "id",
     body: TopicDevices,
-    forward: SubscribeDevices,
+    forward: topicRequests.subscribe,
     add: ({ body }) => ({ ...body, create: true }),
     answer: "The changes",
     errors: ["topic-not-found", "topic-exists"],
@@ -81,7 +75,7 @@ export const topicRoutes = [
     summary: "Unsubscribe up to 1,000 devices",
     access: project("devices"),
     body: TopicDevices,
-    forward: UnsubscribeDevices,
+    forward: topicRequests.unsubscribe,
     add: ({ body }) => ({ ...body, create: false }),
     answer: "The changes",
   }),
@@ -105,7 +99,7 @@ export const subscriptionRoutes = [
     description: "With a project token, a topic that does not exist is created; with a device credential it is a 404.",
     access: projectOrDevice("devices"),
     creates: "topic",
-    forward: SubscribeDevices,
+    forward: topicRequests.subscribe,
     add: ({ caller, params }) => ({ devices: [params.id], create: caller.kind === "project" }),
     show: checkChanged,
     status: 204,
@@ -116,7 +110,7 @@ export const subscriptionRoutes = [
     tag: "Topics",
     summary: "Unsubscribe a device from a topic",
     access: projectOrDevice("devices"),
-    forward: UnsubscribeDevices,
+    forward: topicRequests.unsubscribe,
     add: ({ params }) => ({ devices: [params.id], create: false }),
     show: checkChanged,
     status: 204,

@@ -1,12 +1,10 @@
 import {
-  ChangeDeviceRequest,
-  EraseUser,
-  GetUser,
-  ListNotifications,
-  ListUsers,
+  deviceRequests,
   Notification,
+  notificationRequests,
   pageOf,
   UserErasure,
+  userRequests,
 } from "@herald/contracts";
 import { project, projectOrDevice } from "../auth/caller.ts";
 import { deviceFor } from "../auth/shown-to.ts";
@@ -20,14 +18,14 @@ export const userRoutes = [
     description:
       "The users who have devices. A page reads at most 1,000 devices: it may have fewer users than `per_page`, so continue while `next` is not null.",
     access: project("read"),
-    forward: ListUsers,
+    forward: userRequests.list,
     answer: "A page of users",
   }),
   forwardRoute("getUser", "get /api/v1/users/{user}", {
     summary: "Read a user's devices",
     description: "Herald knows users by their devices: a user without devices is a 404.",
     access: project("read"),
-    forward: GetUser,
+    forward: userRequests.get,
     show: (user, { caller }) => ({ ...user, devices: user.devices.map(deviceFor(caller)) }),
     answer: "The user",
   }),
@@ -36,7 +34,7 @@ export const userRoutes = [
     description:
       "Only those sent to `user:<id>`, not those that reached the user by topics, metadata or `all`. Oldest first, unless `sort` says otherwise.",
     access: project("read"),
-    query: ListNotifications.query,
+    query: notificationRequests.list.query,
     responses: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
     handle: (deps, { caller, params: { user }, query }) => listedNotifications(deps, caller, query, user),
   }),
@@ -45,7 +43,7 @@ export const userRoutes = [
     description: "A device of another user moves to this one.",
     access: project("devices"),
     creates: "user",
-    forward: ChangeDeviceRequest,
+    forward: deviceRequests.change,
     add: ({ params: { user } }) => ({ change: { user_id: user } }),
     answer: "The changed device",
   }),
@@ -54,7 +52,7 @@ export const userRoutes = [
     description:
       "The device stays, without a user. A device that now belongs to another user is a 404 and does not change.",
     access: project("devices"),
-    forward: ChangeDeviceRequest,
+    forward: deviceRequests.change,
     add: ({ params: { user } }) => ({ change: { user_id: null }, ofUser: user }),
     status: 204,
     answer: "The device has no user",
@@ -65,7 +63,7 @@ export const userRoutes = [
     description:
       "The device stays, without a user. To log in again it needs a user token that is newer than the last one it used.",
     access: projectOrDevice("devices"),
-    forward: ChangeDeviceRequest,
+    forward: deviceRequests.change,
     add: () => ({ change: { user_id: null } }),
     status: 204,
     answer: "The device has no user",
@@ -75,7 +73,7 @@ export const userRoutes = [
     description:
       "Deletes the user's devices with their data, empties notifications for this user alone, and removes the user from all others, from the ledger and from webhook messages. Consumers get `io.herald.user.erased.v1`. Tokens issued before are refused. Erasing an unknown user is not an error: Herald may have known the user earlier.",
     access: project("devices"),
-    forward: EraseUser,
+    forward: userRequests.erase,
     status: 202,
     schema: UserErasure,
     show: ({ erasedAt }, { params: { user } }) => ({

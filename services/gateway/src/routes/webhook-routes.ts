@@ -1,21 +1,12 @@
 import {
   ChangeWebhook,
-  ChangeWebhookRequest,
   CreateWebhook,
-  CreateWebhookRequest,
-  DeleteWebhook,
-  GetWebhook,
-  GetWebhookMessage,
-  ListWebhookMessages,
-  ListWebhooks,
   newWebhookId,
   newWebhookMessageId,
-  PingWebhook,
   RecoverWebhook,
-  RecoverWebhookRequest,
-  ResendWebhookMessage,
-  RotateWebhookSecret,
   Webhook,
+  webhookMessageRequests,
+  webhookRequests,
 } from "@herald/contracts";
 import { project } from "../auth/caller.ts";
 import { messageFor, webhookFor } from "../auth/shown-to.ts";
@@ -45,7 +36,7 @@ export const webhookRoutes = [
         newId: newWebhookId,
         perform: async ({ id }) => {
           const question = { projectId, webhookId: id, settings: body.webhook };
-          const { webhook, secret } = await sendRequest(CreateWebhookRequest, question);
+          const { webhook, secret } = await sendRequest(webhookRequests.create, question);
           return created(webhook, { secret });
         },
       }),
@@ -55,7 +46,7 @@ export const webhookRoutes = [
     description:
       "Oldest first, unless `sort` says otherwise. A token that may not change webhooks gets `url` without path and query, because those of chat systems are credentials.",
     access: project("read"),
-    forward: ListWebhooks,
+    forward: webhookRequests.list,
     show: (webhook, { caller }) => webhookFor(caller)(webhook),
     answer: "A page of webhooks, without their secrets",
   }),
@@ -63,7 +54,7 @@ export const webhookRoutes = [
     summary: "Read a webhook",
     description: "Without the scope `send` it has `url` without path and query.",
     access: project("read"),
-    forward: GetWebhook,
+    forward: webhookRequests.get,
     show: (webhook, { caller }) => webhookFor(caller)(webhook),
     answer: "The webhook",
   }),
@@ -72,14 +63,14 @@ export const webhookRoutes = [
     description: "Events that happen while it is disabled are stored as failed messages; `recover` sends them.",
     access: writing,
     body: ChangeWebhook,
-    forward: ChangeWebhookRequest,
+    forward: webhookRequests.change,
     add: ({ body }) => ({ change: body.webhook }),
     answer: "The changed webhook",
   }),
   forwardRoute("deleteWebhook", "delete /api/v1/webhooks/{id}", {
     summary: "Delete a webhook and its messages",
     access: writing,
-    forward: DeleteWebhook,
+    forward: webhookRequests.delete,
     answer: "The webhook is deleted",
   }),
   defineRoute("rotateWebhookSecret", "post /api/v1/webhooks/{id}/secret", {
@@ -93,7 +84,7 @@ export const webhookRoutes = [
         newId: newWebhookId,
         perform: async ({ id: rotationId }) => {
           const question = { projectId, webhookId: params.id, rotationId };
-          const { webhook, secret } = await sendRequest(RotateWebhookSecret, question);
+          const { webhook, secret } = await sendRequest(webhookRequests.rotate, question);
           return created(webhook, { secret });
         },
       }),
@@ -105,7 +96,7 @@ export const webhookMessageRoutes = [
     summary: "List a webhook's messages, oldest first",
     description: "Kept for 30 days.",
     access: project("read"),
-    forward: ListWebhookMessages,
+    forward: webhookMessageRequests.list,
     answer: "A page of messages",
   }),
   forwardRoute("getWebhookMessage", "get /api/v1/webhooks/{id}/messages/{message}", {
@@ -113,7 +104,7 @@ export const webhookMessageRoutes = [
     description:
       "Includes the posted body and the last 20 attempts, oldest first. With the scope `send` each has the receiver's response, which may quote the webhook's URL.",
     access: project("read"),
-    forward: GetWebhookMessage,
+    forward: webhookMessageRequests.get,
     show: (message, { caller }) => messageFor(caller, message),
     answer: "The message",
   }),
@@ -121,7 +112,7 @@ export const webhookMessageRoutes = [
     summary: "Send a message again",
     description: "Sends it at once, whatever its status, and retries on the whole schedule if that fails.",
     access: writing,
-    forward: ResendWebhookMessage,
+    forward: webhookMessageRequests.resend,
     status: 202,
     answer: "The message, waiting to be sent",
     errors: ["webhook-disabled"],
@@ -131,7 +122,7 @@ export const webhookMessageRoutes = [
     description:
       "Sends an event of type `io.herald.webhook.ping.v1`, whichever events the webhook receives, with one attempt. Read the message to see the result.",
     access: writing,
-    forward: PingWebhook,
+    forward: webhookRequests.ping,
     newId: { messageId: newWebhookMessageId },
     status: 202,
     answer: "The message, waiting to be sent",
@@ -143,7 +134,7 @@ export const webhookMessageRoutes = [
       "Selects by the time of the event, oldest first, up to 10,000 messages. When `more` is true, repeat the request for the next ones.",
     access: writing,
     body: RecoverWebhook,
-    forward: RecoverWebhookRequest,
+    forward: webhookRequests.recover,
     add: ({ body }) => ({ since: new Date(body.since).toISOString() }),
     status: 202,
     answer: "The number of messages that wait to be sent",

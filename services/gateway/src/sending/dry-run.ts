@@ -1,6 +1,6 @@
 import {
   audienceOfContent,
-  CountAudience,
+  audienceRequests,
   type CountedRules,
   type DeliveryReason,
   type DryRun,
@@ -87,7 +87,7 @@ export const dryRun = async ({ sendRequest, openTokens, projects }: DryRunDeps, 
       ...(rules && { rules: askedRulesOf(rules) }),
       ...(countedRules && { countedRules }),
     };
-    const counted = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
+    const counted = await sendRequest(audienceRequests.count, request, { timeoutMs: countTimeoutMs });
     for (const platform of platforms) devices[platform] += counted.devices[platform];
     unmatched.push(...counted.unmatched);
     addAll(zones, counted.zones);

@@ -1,8 +1,8 @@
 import {
   activityLimits,
-  GetNotification,
   type IdempotencyRecord,
   type NotificationId,
+  notificationRequests,
   type ProjectId,
 } from "@herald/contracts";
 import { hasCode } from "@herald/kit";
@@ -83,7 +83,9 @@ const wereAccepted = async (
   for (let from = 0; from < ids.length; from += concurrentLookUps) {
     const some = ids.slice(from, from + concurrentLookUps);
     try {
-      await Promise.all(some.map((notificationId) => sendRequest(GetNotification, { projectId, notificationId })));
+      await Promise.all(
+        some.map((notificationId) => sendRequest(notificationRequests.get, { projectId, notificationId })),
+      );
     } catch (error) {
       if (hasCode(error, "notification-not-found")) return false;
       throw error;

@@ -7,7 +7,6 @@ import {
   replayDeadLetter,
 } from "@herald/bus";
 import {
-  CheckReplay,
   type DeliverBatchV1,
   type DueV1,
   type DurableName,
@@ -15,6 +14,7 @@ import {
   events,
   type NotificationId,
   type Replay,
+  replayRequests,
   type SendV1,
 } from "@herald/contracts";
 import { HeraldError, hasCode, type Logger } from "@herald/kit";
@@ -46,7 +46,7 @@ export const createDeadLetters = ({ bus, sendRequest, projects, log }: Deps) => 
       });
     }
     const request = requestOf(message, data);
-    const { settled } = request === undefined ? {} : await sendRequest(CheckReplay, request);
+    const { settled } = request === undefined ? {} : await sendRequest(replayRequests.check, request);
     if (settled !== undefined)
       throw new HeraldError("replay-refused", `id: a replay would change nothing: ${settled}; send a new notification`);
   };
@@ -82,7 +82,7 @@ export const createDeadLetters = ({ bus, sendRequest, projects, log }: Deps) => 
 };
 
 /** The request to dispatch; undefined for messages that finish no delivery. */
-const requestOf = (message: string, data: unknown): z.input<typeof CheckReplay.request> | undefined => {
+const requestOf = (message: string, data: unknown): z.input<typeof replayRequests.check.request> | undefined => {
   if (data === undefined) return undefined;
   switch (message) {
     case "SendV1":

@@ -1,10 +1,10 @@
-import type { Delivery, OpensOfDevices } from "@herald/contracts";
+import type { Delivery, openRequests } from "@herald/contracts";
 import type { z } from "zod";
 
 /** What a device reported of a push, as the API shows it. */
 export type Reported = Pick<Delivery, "received_at" | "opened_at" | "button" | "dismissed_at">;
 
-type Answer = z.output<typeof OpensOfDevices.answer>;
+type Answer = z.output<typeof openRequests.ofDevices.answer>;
 
 /** What a device reported. `key`: its id, or that of the notification, as the request to analytics asked. */
 export const reportedOf = (

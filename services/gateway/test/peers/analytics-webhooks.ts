@@ -1,19 +1,10 @@
 import {
-  ChangeWebhookRequest,
-  CreateWebhookRequest,
-  DeleteWebhook,
-  GetWebhook,
-  GetWebhookMessage,
-  ListWebhookMessages,
-  ListWebhooks,
-  PingWebhook,
   type ProjectId,
-  RecoverWebhookRequest,
-  ResendWebhookMessage,
-  RotateWebhookSecret,
   type Webhook,
   type WebhookId,
   type WebhookMessage,
+  webhookMessageRequests,
+  webhookRequests,
 } from "@herald/contracts";
 import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
 
@@ -31,26 +22,26 @@ export const serveWebhooks = (serve: Serve): void => {
     return owned(messages, named, id, "webhook-message-not-found").value;
   };
 
-  serve(CreateWebhookRequest, ({ projectId, webhookId, settings: { url, events = null } }) => {
+  serve(webhookRequests.create, ({ projectId, webhookId, settings: { url, events = null } }) => {
     const value = { id: webhookId, url, events, enabled: true, created_at: at(), updated_at: at() };
     webhooks.set(webhookId, { projectId, value });
     return { webhook: value, secret: newSecret() };
   });
-  serve(ListWebhooks, ({ projectId, page }) => pageOf(rows(webhooks, projectId), page));
-  serve(GetWebhook, (named) => find(named).value);
-  serve(ChangeWebhookRequest, ({ change, ...named }) => {
+  serve(webhookRequests.list, ({ projectId, page }) => pageOf(rows(webhooks, projectId), page));
+  serve(webhookRequests.get, (named) => find(named).value);
+  serve(webhookRequests.change, ({ change, ...named }) => {
     const row = find(named);
     const { url = row.value.url, enabled = row.value.enabled } = change;
     row.value = { ...row.value, url, enabled };
     return row.value;
   });
-  serve(DeleteWebhook, (named) => {
+  serve(webhookRequests.delete, (named) => {
     find(named);
     webhooks.delete(named.webhookId);
     return {};
   });
-  serve(RotateWebhookSecret, (named) => ({ webhook: find(named).value, secret: newSecret() }));
-  serve(PingWebhook, ({ messageId, ...named }) => {
+  serve(webhookRequests.rotate, (named) => ({ webhook: find(named).value, secret: newSecret() }));
+  serve(webhookRequests.ping, ({ messageId, ...named }) => {
     find(named);
     const common = {
       event_id: messageId,
@@ -62,18 +53,18 @@ export const serveWebhooks = (serve: Serve): void => {
     messages.set(messageId, { projectId: named.projectId, value });
     return value;
   });
-  serve(RecoverWebhookRequest, (named) => {
+  serve(webhookRequests.recover, (named) => {
     find(named);
     return { messages: 0, more: false };
   });
-  serve(ListWebhookMessages, (named) => {
+  serve(webhookMessageRequests.list, (named) => {
     find(named);
     return pageOf(rows(messages, named.projectId), named.page);
   });
-  serve(GetWebhookMessage, ({ messageId, ...named }) => {
+  serve(webhookMessageRequests.get, ({ messageId, ...named }) => {
     const shown = message(named, messageId);
     const { event_id: id, type, timestamp } = shown;
     return { ...shown, payload: { id, type, timestamp, data: {} }, attempts: [] };
   });
-  serve(ResendWebhookMessage, ({ messageId, ...named }) => message(named, messageId));
+  serve(webhookMessageRequests.resend, ({ messageId, ...named }) => message(named, messageId));
 };

@@ -1,12 +1,4 @@
-import {
-  CountOpens,
-  type DeviceId,
-  ExportOpens,
-  ExportReceipts,
-  GetStats,
-  OpensOfDevices,
-  OpensOfNotifications,
-} from "@herald/contracts";
+import { type DeviceId, openRequests, receiptRequests, statsRequests } from "@herald/contracts";
 import type { Serve } from "./rows.ts";
 
 /** When a device opened a notification, by `<notification>/<device>`. */
@@ -14,7 +6,7 @@ export type Opens = Map<string, string>;
 
 /** Analytics' opens. */
 export const serveAnalytics = (serve: Serve, opens: Opens): void => {
-  serve(CountOpens, ({ notificationIds }) => {
+  serve(openRequests.count, ({ notificationIds }) => {
     const timesOf = (id: string) => [...opens].filter(([key]) => key.startsWith(`${id}/`)).map(([, at]) => at);
     const opened = notificationIds.map((id) => [id, timesOf(id).toSorted()] as const);
     return {
@@ -26,9 +18,9 @@ export const serveAnalytics = (serve: Serve, opens: Opens): void => {
       ),
     };
   });
-  serve(ExportOpens, () => ({ rows: [], next: null }));
-  serve(ExportReceipts, () => ({ rows: [], next: null }));
-  serve(GetStats, ({ request: { from, to, interval, timeZone } }) => ({
+  serve(openRequests.export, () => ({ rows: [], next: null }));
+  serve(receiptRequests.export, () => ({ rows: [], next: null }));
+  serve(statsRequests.get, ({ request: { from, to, interval, timeZone } }) => ({
     from,
     to,
     interval,
@@ -45,7 +37,7 @@ export const serveAnalytics = (serve: Serve, opens: Opens): void => {
       failures: {},
     },
   }));
-  serve(OpensOfNotifications, ({ notificationIds, deviceId }) => ({
+  serve(openRequests.ofNotifications, ({ notificationIds, deviceId }) => ({
     openedAt: Object.fromEntries(
       notificationIds.flatMap((id) => {
         const openedAt = opens.get(`${id}/${deviceId}`);
@@ -53,7 +45,7 @@ export const serveAnalytics = (serve: Serve, opens: Opens): void => {
       }),
     ),
   }));
-  serve(OpensOfDevices, ({ notificationId, deviceIds }) => ({
+  serve(openRequests.ofDevices, ({ notificationId, deviceIds }) => ({
     openedAt: Object.fromEntries(
       deviceIds.flatMap((id: DeviceId) => {
         const openedAt = opens.get(`${notificationId}/${id}`);

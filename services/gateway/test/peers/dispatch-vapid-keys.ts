@@ -1,13 +1,10 @@
 import { createECDH } from "node:crypto";
 import {
-  ListVapidKeys,
   type ProjectId,
-  PromoteVapidKey,
   type ProvidersRecord,
-  RetireVapidKey,
-  StageVapidKey,
   type VapidKeyStatus,
   vapidKeyId,
+  vapidKeyRequests,
 } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
 import { at, type Serve } from "./rows.ts";
@@ -32,8 +29,8 @@ export const serveVapidKeys = (serve: Serve, told: (projectId: ProjectId) => Pro
     return key;
   };
 
-  serve(ListVapidKeys, ({ projectId }) => ringOf(projectId));
-  serve(StageVapidKey, async ({ projectId }) => {
+  serve(vapidKeyRequests.list, ({ projectId }) => ringOf(projectId));
+  serve(vapidKeyRequests.stage, async ({ projectId }) => {
     const { keys } = ringOf(projectId);
     const staged = keys.find(({ status }) => status === "next");
     const key = staged ?? newKey("next");
@@ -41,14 +38,14 @@ export const serveVapidKeys = (serve: Serve, told: (projectId: ProjectId) => Pro
     await told(projectId);
     return { key, created: staged === undefined };
   });
-  serve(PromoteVapidKey, async ({ projectId, keyId }) => {
+  serve(vapidKeyRequests.promote, async ({ projectId, keyId }) => {
     const key = keyOf(projectId, keyId);
     for (const other of ringOf(projectId).keys) if (other.status === "current") other.status = "earlier";
     key.status = "current";
     await told(projectId);
     return key;
   });
-  serve(RetireVapidKey, async ({ projectId, keyId }) => {
+  serve(vapidKeyRequests.retire, async ({ projectId, keyId }) => {
     const ring = ringOf(projectId);
     if (keyOf(projectId, keyId).status === "current") throw new HeraldError("vapid-key-current", "key: it is current");
     ring.keys = ring.keys.filter(({ id }) => id !== keyId);

@@ -1,28 +1,17 @@
 import type { Bucket } from "@herald/bus";
 import {
-  CancelNotification,
-  ChangeNotificationRequest,
-  CheckReplay,
-  DeleteProvider,
-  ExportDeliveries,
-  ExportNotifications,
-  GetDeliveryTrace,
-  GetNotification,
-  GetProvider,
-  GetRecipients,
-  ListDeliveries,
-  ListDeviceNotifications,
-  ListNotifications,
-  ListRecipientErrors,
+  deliveryRequests,
   type Notification,
+  notificationRequests,
   type PageOf,
   type ProjectId,
   type ProvidersRecord,
   type ProviderView,
-  PutProvider,
   projectProvidersKey,
+  providerRequests,
   type Recipients,
-  TestProvider,
+  recipientRequests,
+  replayRequests,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { serveVapidKeys } from "./dispatch-vapid-keys.ts";
@@ -61,32 +50,35 @@ export const serveDispatch = (
 ): void => {
   const providers = new Map<string, Owned<ProviderView>>();
 
-  serve(ListNotifications, ({ projectId, page }) => pageOf(rows(notifications, projectId), page));
-  serve(GetNotification, (data) => owned(notifications, data, data.notificationId, "notification-not-found").value);
-  serve(GetRecipients, (data) => {
+  serve(notificationRequests.list, ({ projectId, page }) => pageOf(rows(notifications, projectId), page));
+  serve(
+    notificationRequests.get,
+    (data) => owned(notifications, data, data.notificationId, "notification-not-found").value,
+  );
+  serve(recipientRequests.get, (data) => {
     owned(notifications, data, data.notificationId, "notification-not-found");
     return { recipients: noRecipients, texts: { values: {} } };
   });
-  serve(ListRecipientErrors, (data) => {
+  serve(recipientRequests.errors, (data) => {
     owned(notifications, data, data.notificationId, "notification-not-found");
     return pageOf([], data.page);
   });
   serve(
-    ChangeNotificationRequest,
+    notificationRequests.change,
     (data) => owned(notifications, data, data.notificationId, "notification-not-found").value,
   );
-  serve(CancelNotification, (data) => {
+  serve(notificationRequests.cancel, (data) => {
     const found = owned(notifications, data, data.notificationId, "notification-not-found");
     if (found.value.status === "completed") throw new HeraldError("notification-final", "id: it is completed");
     found.value = { ...found.value, status: "cancelled" };
     return found.value;
   });
-  serve(ExportNotifications, (data) => exportPage(rows(notifications, data.projectId), data));
-  serve(ExportDeliveries, (data) => {
+  serve(notificationRequests.export, (data) => exportPage(rows(notifications, data.projectId), data));
+  serve(deliveryRequests.export, (data) => {
     if (data.notificationId) owned(notifications, data, data.notificationId, "notification-not-found");
     return { rows: [], next: null };
   });
-  serve(ListDeliveries, (data) => {
+  serve(deliveryRequests.list, (data) => {
     owned(notifications, data, data.notificationId, "notification-not-found");
     const sent = rows(devices, data.projectId).map((device) => ({ ...device, device_id: device.id }));
     const { data: shown, ...rest } = pageOf(sent, data.page);
@@ -101,7 +93,7 @@ export const serveDispatch = (
     const wanted = all.filter(({ status }) => data.status === undefined || status === data.status);
     return { ...rest, data: wanted } as PageOf<(typeof wanted)[number]>;
   });
-  serve(ListDeviceNotifications, ({ projectId, deviceId }) => {
+  serve(deliveryRequests.ofDevice, ({ projectId, deviceId }) => {
     const device = rows(devices, projectId).find(({ id }) => id === deviceId);
     const sent = device ? rows(notifications, projectId).toReversed() : [];
     const data = sent.map(({ id, status, title, body, created_at }) => ({
@@ -114,11 +106,11 @@ export const serveDispatch = (
     }));
     return { data, next: null };
   });
-  serve(CheckReplay, ({ notificationId, batchId }) => {
+  serve(replayRequests.check, ({ notificationId, batchId }) => {
     const why = settled.get(batchId ?? notificationId);
     return why === undefined ? {} : { settled: why };
   });
-  serve(GetDeliveryTrace, (data) => {
+  serve(deliveryRequests.trace, (data) => {
     const notification = owned(notifications, data, data.notificationId, "notification-not-found").value;
     const device = rows(devices, data.projectId).find(({ id }) => id === data.deviceId);
     if (device?.status !== "active") return { notification, expanded: true, attempts: [] };
@@ -136,7 +128,7 @@ export const serveDispatch = (
     await providerBucket.put(projectProvidersKey(projectId), { providers: all, ...vapidKeys.published(projectId) });
   };
   const vapidKeys = serveVapidKeys(serve, saveProviders);
-  serve(PutProvider, async (data) => {
+  serve(providerRequests.put, async (data) => {
     const { projectId, provider } = data;
     const view = { provider, settings: { provider }, status: "active" as const, updated_at: at() };
     providers.set(providerKey(data), { projectId, value: view });
@@ -144,12 +136,12 @@ export const serveDispatch = (
     await saveProviders(projectId);
     return view;
   });
-  serve(GetProvider, (data) => owned(providers, data, providerKey(data), "provider-not-found").value);
-  serve(TestProvider, (data) => {
+  serve(providerRequests.get, (data) => owned(providers, data, providerKey(data), "provider-not-found").value);
+  serve(providerRequests.test, (data) => {
     owned(providers, data, providerKey(data), "provider-not-found");
     return { result: "accepted" as const, detail: "The provider accepted the push." };
   });
-  serve(DeleteProvider, async (data) => {
+  serve(providerRequests.delete, async (data) => {
     owned(providers, data, providerKey(data), "provider-not-found");
     providers.delete(providerKey(data));
     if (data.provider === "webpush") vapidKeys.end(data.projectId);

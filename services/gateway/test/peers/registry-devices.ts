@@ -1,33 +1,15 @@
 import {
-  AuthenticateDevice,
-  AuthenticateUser,
-  ChangeDeviceRequest,
-  ChangeMetadataByToken,
-  CountAudience,
-  CountVapidKeys,
-  DeleteDevice,
-  DeleteFurtherToken,
+  audienceRequests,
   type Device,
-  EraseUser,
-  ExplainDevice,
-  ExportDevices,
-  GetDevice,
-  GetPreferences,
-  GetUser,
-  IdentifyDevice,
+  deviceRequests,
   isActivityPushKey,
-  ListDevices,
-  ListUsers,
-  NoteStateOfToken,
   newDeviceCredential,
   newDeviceId,
   PutDevice,
-  PutDevicesRequest,
-  PutFurtherTokenRequest,
-  PutPreferences,
+  preferenceRequests,
   pushTokenHash,
-  RegisterDeviceRequest,
   secretHash,
+  userRequests,
 } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
 import { mergePatch } from "@herald/rules";
@@ -39,7 +21,9 @@ export type Devices = Map<string, Owned<Device>>;
 /** Registry's devices. */
 export const serveDevices = (serve: Serve, devices: Devices): void => {
   const noted = new Set<string>();
-  type Registering = z.output<typeof RegisterDeviceRequest.request> | z.output<typeof IdentifyDevice.request>;
+  type Registering =
+    | z.output<typeof deviceRequests.register.request>
+    | z.output<typeof deviceRequests.identify.request>;
   const register = (data: Registering) => {
     const { projectId, platform, token, metadata = {}, identifiers = {} } = data;
     const known = [...devices.values()].find(
@@ -64,15 +48,15 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
     devices.set(id, { projectId, value: device, credentialHash: secretHash(credential) });
     return { device, credential, created: known === undefined };
   };
-  serve(RegisterDeviceRequest, register);
-  serve(IdentifyDevice, (data) => {
+  serve(deviceRequests.register, register);
+  serve(deviceRequests.identify, (data) => {
     const known = [...devices.values()].find(
       (one) => one.projectId === data.projectId && one.value.token === data.token,
     );
     if (known !== undefined) return { device: known.value, created: false };
     return register(data);
   });
-  serve(PutDevicesRequest, ({ projectId, devices: entries }) => ({
+  serve(deviceRequests.put, ({ projectId, devices: entries }) => ({
     results: entries.map((sent) => {
       const parsed = PutDevice.safeParse(sent);
       if (!parsed.success) {
@@ -90,15 +74,15 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
       return { result: devices.size > held ? ("created" as const) : ("unchanged" as const), id: device.id };
     }),
   }));
-  serve(ListDevices, ({ projectId, page, match, status, platform, user_id, token }) => {
+  serve(deviceRequests.list, ({ projectId, page, match, status, platform, user_id, token }) => {
     const wanted = Object.entries({ status, platform, user_id, token }).filter(([, value]) => value !== undefined);
     const fits = (device: Device) =>
       wanted.every(([field, value]) => device[field as keyof Device] === value) &&
       (match === undefined || named(match, device));
     return pageOf(rows(devices, projectId).filter(fits), page);
   });
-  serve(GetDevice, (data) => owned(devices, data, data.deviceId, "device-not-found").value);
-  serve(ChangeDeviceRequest, (data) => {
+  serve(deviceRequests.get, (data) => owned(devices, data, data.deviceId, "device-not-found").value);
+  serve(deviceRequests.change, (data) => {
     const found = owned(devices, data, data.deviceId, "device-not-found");
     const { metadata = {}, identifiers = {}, ...rest } = data.change;
     if (data.ofUser !== undefined && found.value.user_id !== data.ofUser) throw notFound("device-not-found", "id");
@@ -112,7 +96,7 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
     };
     return found.value;
   });
-  serve(ChangeMetadataByToken, ({ projectId, token, platform, metadata }) => {
+  serve(deviceRequests.changeByToken, ({ projectId, token, platform, metadata }) => {
     const found = [...devices.values()].filter(
       ({ projectId: owner, value }) =>
         owner === projectId && value.token === token && (platform === undefined || value.platform === platform),
@@ -126,36 +110,36 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
   const preferences = {
     kinds: [{ kind: "news", title: "News", on: true, critical: false, set_by: "default" as const }],
   };
-  for (const question of [GetPreferences, PutPreferences])
+  for (const question of [preferenceRequests.get, preferenceRequests.put])
     serve(question, ({ projectId, of }) => {
       if ("device" in of) owned(devices, { projectId }, of.device, "device-not-found");
       return preferences;
     });
-  serve(AuthenticateUser, ({ userToken }) => {
+  serve(userRequests.authenticate, ({ userToken }) => {
     const { sub } = JSON.parse(Buffer.from(userToken.split(".")[1] ?? "", "base64url").toString());
     if (sub === "invalid") throw new HeraldError("user-token-invalid", "user_token: is not signed");
     return { userId: sub };
   });
-  serve(PutFurtherTokenRequest, (data) => {
+  serve(deviceRequests.putToken, (data) => {
     owned(devices, data, data.deviceId, "device-not-found");
     const { push, token } = data;
     const isNoted = noted.has(`${data.deviceId} ${push} ${pushTokenHash(token)}`);
     return isActivityPushKey(push) && !isNoted ? { cameAt: new Date().toISOString() } : {};
   });
-  serve(NoteStateOfToken, ({ deviceId, push, tokenHash }) => {
+  serve(deviceRequests.noteState, ({ deviceId, push, tokenHash }) => {
     noted.add(`${deviceId} ${push} ${tokenHash}`);
     return {};
   });
-  serve(DeleteFurtherToken, (data) => {
+  serve(deviceRequests.deleteToken, (data) => {
     owned(devices, data, data.deviceId, "device-not-found");
     return {};
   });
-  serve(DeleteDevice, (data) => {
+  serve(deviceRequests.delete, (data) => {
     devices.delete(owned(devices, data, data.deviceId, "device-not-found").value.id);
     return {};
   });
   const named = (target: string, device: Device) => target === "all" || device.topics.includes(target);
-  serve(CountAudience, ({ projectId, targets }) => {
+  serve(audienceRequests.count, ({ projectId, targets }) => {
     const active = rows(devices, projectId).filter(({ status }) => status === "active");
     const reached = active.filter((device) => targets.some((target) => named(target, device)));
     const of = (wanted: string) => reached.filter(({ platform }) => platform === wanted).length;
@@ -164,23 +148,23 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
       unmatched: targets.filter((target) => !active.some((device) => named(target, device))),
     };
   });
-  serve(CountVapidKeys, ({ projectId }) => {
+  serve(audienceRequests.countVapidKeys, ({ projectId }) => {
     const web = rows(devices, projectId).filter(({ platform, status }) => platform === "web" && status === "active");
     const counts = Map.groupBy(web, (device) => device.vapid_key_id);
     return { subscriptions: [...counts].map(([keyId, all]) => ({ ...(keyId && { keyId }), devices: all.length })) };
   });
-  serve(ExportDevices, (data) => exportPage(rows(devices, data.projectId), data));
-  serve(ExplainDevice, (data) => {
+  serve(deviceRequests.export, (data) => exportPage(rows(devices, data.projectId), data));
+  serve(audienceRequests.explain, (data) => {
     const device = owned(devices, data, data.deviceId, "device-not-found").value;
     const matched = data.targets.find((target) => named(target, device));
     return { device, ...(matched === undefined ? {} : { matched }) };
   });
-  serve(GetUser, ({ projectId, userId }) => {
+  serve(userRequests.get, ({ projectId, userId }) => {
     const own = rows(devices, projectId).filter(({ user_id }) => user_id === userId);
     if (own.length === 0) throw new HeraldError("user-not-found", "user: the project has no device of this user");
     return { user_id: userId, devices: own, device_count: own.length, last_seen_at: at() };
   });
-  serve(ListUsers, ({ projectId, page: { after, perPage } }) => {
+  serve(userRequests.list, ({ projectId, page: { after, perPage } }) => {
     const users = Map.groupBy(rows(devices, projectId), ({ user_id }) => user_id ?? "");
     const all = [...users].filter(([id]) => id > after).toSorted(([one], [other]) => (one < other ? -1 : 1));
     const data = all
@@ -188,11 +172,11 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
       .map(([userId, own]) => ({ user_id: userId, device_count: own.length, last_seen_at: at() }));
     return { data, next: all.length > perPage ? (data.at(-1)?.user_id ?? null) : null };
   });
-  serve(EraseUser, ({ projectId, userId }) => {
+  serve(userRequests.erase, ({ projectId, userId }) => {
     for (const { id, user_id } of rows(devices, projectId)) if (user_id === userId) devices.delete(id);
     return { erasedAt: at() };
   });
-  serve(AuthenticateDevice, ({ projectId, deviceId, credentialHash }) => {
+  serve(deviceRequests.authenticate, ({ projectId, deviceId, credentialHash }) => {
     const device = devices.get(deviceId);
     return { valid: device?.projectId === projectId && device.credentialHash === credentialHash };
   });

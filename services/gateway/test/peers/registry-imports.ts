@@ -1,10 +1,10 @@
-import { CreateImportRequest, GetImport, type Import, ListImportErrors, ListImports } from "@herald/contracts";
+import { type Import, importRequests } from "@herald/contracts";
 import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
 
 /** Registry's imports, before any line is applied. */
 export const serveImports = (serve: Serve): void => {
   const imports = new Map<string, Owned<Import>>();
-  serve(CreateImportRequest, ({ projectId, importId, format, dryRun }) => {
+  serve(importRequests.create, ({ projectId, importId, format, dryRun }) => {
     const none = {
       lines_stored: 0,
       lines_processed: 0,
@@ -27,9 +27,9 @@ export const serveImports = (serve: Serve): void => {
     imports.set(importId, { projectId, value });
     return value;
   });
-  serve(GetImport, (data) => owned(imports, data, data.importId, "import-not-found").value);
-  serve(ListImports, ({ projectId, page }) => pageOf(rows(imports, projectId), page));
-  serve(ListImportErrors, (data) => {
+  serve(importRequests.get, (data) => owned(imports, data, data.importId, "import-not-found").value);
+  serve(importRequests.list, ({ projectId, page }) => pageOf(rows(imports, projectId), page));
+  serve(importRequests.errors, (data) => {
     owned(imports, data, data.importId, "import-not-found");
     return { data: [], next: null };
   });

@@ -1,18 +1,11 @@
 import { type Bus, openBucket } from "@herald/bus";
 import {
-  ChangeOperatorRequest,
-  CreateOperatorRequest,
-  DeleteOperator,
-  GetOperator,
   identityHash,
-  ListOperators,
   newOperatorId,
   type Operator,
   type OperatorId,
   OperatorRecord,
-  RotateOperatorToken,
-  SignInOperator,
-  SignOutOperator,
+  operatorRequests,
 } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
 import { at, pageOf, type Serve } from "./rows.ts";
@@ -39,29 +32,29 @@ export const serveOperators = (serve: Serve, bus: Bus) => {
     return view;
   };
 
-  serve(CreateOperatorRequest, ({ operatorId: id, name, role, projects, tokenHash }) =>
+  serve(operatorRequests.create, ({ operatorId: id, name, role, projects, tokenHash }) =>
     save({ id, name, role, projects, created_at: at() }, tokenHash),
   );
-  serve(ListOperators, ({ page }) =>
+  serve(operatorRequests.list, ({ page }) =>
     pageOf(
       [...operators.values()].map(({ view }) => view),
       page,
     ),
   );
-  serve(GetOperator, ({ operatorId }) => rowOf(operatorId).view);
-  serve(ChangeOperatorRequest, ({ operatorId, ...change }) => {
+  serve(operatorRequests.get, ({ operatorId }) => rowOf(operatorId).view);
+  serve(operatorRequests.change, ({ operatorId, ...change }) => {
     const { view, tokenHash } = rowOf(operatorId);
     const given = Object.entries(change).filter(([, value]) => value !== undefined);
     return save({ ...view, ...Object.fromEntries(given) }, tokenHash);
   });
-  serve(SignOutOperator, ({ operatorId }) => {
+  serve(operatorRequests.signOut, ({ operatorId }) => {
     const { view, tokenHash } = rowOf(operatorId);
     return save({ ...view, signed_out_at: at() }, tokenHash);
   });
-  serve(RotateOperatorToken, ({ operatorId, tokenHash }) =>
+  serve(operatorRequests.rotate, ({ operatorId, tokenHash }) =>
     save({ ...rowOf(operatorId).view, rotated_at: at() }, tokenHash),
   );
-  serve(SignInOperator, ({ issuer, subject, everyone, ...person }) => {
+  serve(operatorRequests.signIn, ({ issuer, subject, everyone, ...person }) => {
     const hash = identityHash(issuer, subject);
     const known = [...operators.values()].find(({ tokenHash }) => tokenHash === hash)?.view;
     const fresh = { id: newOperatorId(new Date()), role: "member" as const, projects: [], created_at: at() };
@@ -69,7 +62,7 @@ export const serveOperators = (serve: Serve, bus: Bus) => {
       throw new HeraldError("sign-in-not-permitted", "sign-in: no group of this person is in the groups file");
     return save({ ...(known ?? fresh), ...person }, hash);
   });
-  serve(DeleteOperator, async ({ operatorId }) => {
+  serve(operatorRequests.delete, async ({ operatorId }) => {
     const { tokenHash } = rowOf(operatorId);
     operators.delete(operatorId);
     await bucket.delete(tokenHash);

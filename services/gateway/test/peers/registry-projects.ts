@@ -1,35 +1,21 @@
 import { type Bus, openBucket } from "@herald/bus";
 import {
-  ChangeLimitsRequest,
-  ChangeProjectRequest,
-  CreateIdentityKeyRequest,
-  CreateProjectRequest,
-  CreateTokenRequest,
   type DeclaredKind,
-  DeleteIdentityKey,
-  DeleteKind,
-  DeleteProject,
   defaultScopes,
-  GetDeviceQuota,
-  GetKind,
-  GetProject,
   type IdentityKey,
-  ListIdentityKeys,
-  ListKinds,
-  ListProjects,
-  ListTokens,
+  identityKeyRequests,
+  kindRequests,
   newIdentitySecret,
   type OwnLimits,
   type Project,
   type ProjectId,
   ProjectRecord,
   type ProjectToken,
-  PutKindRequest,
+  projectRequests,
   projectSettingsKey,
-  RevokeToken,
-  SetProjectKeyRequest,
   TokenRecord,
   tokenKey,
+  tokenRequests,
 } from "@herald/contracts";
 import { notFound } from "@herald/kit";
 import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
@@ -63,7 +49,7 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     await tokenBucket.put(tokenKey(hash), { id, projectId, scopes, ...(expiresAt === undefined ? {} : { expiresAt }) });
   };
 
-  serve(CreateProjectRequest, async ({ projectId, name, key, tokenId, tokenHash, ...settings }) => {
+  serve(projectRequests.create, async ({ projectId, name, key, tokenId, tokenHash, ...settings }) => {
     const known = projects.get(projectId);
     if (known !== undefined) return { project: known, created: false };
     const { openRegistration, protectedMetadata = [] } = settings;
@@ -87,22 +73,22 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
       });
     return { project, created: true };
   });
-  serve(ListProjects, ({ page, only, key }) =>
+  serve(projectRequests.list, ({ page, only, key }) =>
     pageOf(
       [...projects.values()].filter((one) => (only?.includes(one.id) ?? true) && (key ?? one.key) === one.key),
       page,
     ),
   );
-  serve(SetProjectKeyRequest, async ({ projectId, key }) => {
+  serve(projectRequests.setKey, async ({ projectId, key }) => {
     await saveSettings({ ...projectOf(projectId), key });
     return projectOf(projectId);
   });
-  serve(GetProject, ({ projectId }) => projectOf(projectId));
-  serve(GetDeviceQuota, ({ projectId }) => {
+  serve(projectRequests.get, ({ projectId }) => projectOf(projectId));
+  serve(projectRequests.deviceQuota, ({ projectId }) => {
     projectOf(projectId);
     return { devices: 3, limit: 10_000_000 };
   });
-  serve(ChangeProjectRequest, async ({ projectId, name, openRegistration, protectedMetadata, receipts }) => {
+  serve(projectRequests.change, async ({ projectId, name, openRegistration, protectedMetadata, receipts }) => {
     const project = { ...projectOf(projectId) };
     if (receipts !== undefined) project.receipts = receipts;
     if (name !== undefined) project.name = name;
@@ -111,29 +97,29 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     await saveSettings(project);
     return project;
   });
-  serve(ChangeLimitsRequest, async ({ projectId, limits: change }) => {
+  serve(projectRequests.changeLimits, async ({ projectId, limits: change }) => {
     const project = projectOf(projectId);
     const all = Object.entries({ ...limits.get(projectId), ...change }).filter(([, limit]) => limit !== null);
     limits.set(projectId, Object.fromEntries(all));
     await saveSettings(project);
     return { limits: Object.fromEntries(all) };
   });
-  serve(DeleteProject, async ({ projectId }) => {
+  serve(projectRequests.delete, async ({ projectId }) => {
     projectOf(projectId);
     projects.delete(projectId);
     await projectBucket.delete(projectSettingsKey(projectId));
     for (const { projectId: owner, hash } of tokens.values()) if (owner === projectId) await tokenBucket.delete(hash);
     return {};
   });
-  serve(CreateTokenRequest, async ({ projectId, tokenId, tokenHash, name, scopes, expiresAt }) => {
+  serve(tokenRequests.create, async ({ projectId, tokenId, tokenHash, name, scopes, expiresAt }) => {
     projectOf(projectId);
     const expires = expiresAt === undefined ? {} : { expires_at: expiresAt };
     const token = { id: tokenId, name, scopes, ...expires, created_at: at() };
     await saveToken(projectId, tokenHash, token);
     return token;
   });
-  serve(ListTokens, ({ projectId, page }) => pageOf(rows(tokens, projectOf(projectId).id), page));
-  serve(RevokeToken, async ({ projectId, tokenId }) => {
+  serve(tokenRequests.list, ({ projectId, page }) => pageOf(rows(tokens, projectOf(projectId).id), page));
+  serve(tokenRequests.revoke, async ({ projectId, tokenId }) => {
     projectOf(projectId);
     owned(tokens, { projectId }, tokenId, "token-not-found");
     await tokenBucket.delete(tokens.get(tokenId)?.hash ?? "");
@@ -150,26 +136,26 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     if (found === undefined) throw notFound("kind-not-found", "kind");
     return found;
   };
-  serve(PutKindRequest, ({ projectId, kind }) => {
+  serve(kindRequests.put, ({ projectId, kind }) => {
     const created = others(projectId, kind.kind).length === kindsOf(projectId).length;
     kinds.set(projectId, [...others(projectId, kind.kind), kind]);
     return { created };
   });
-  serve(GetKind, ({ projectId, kind }) => declared(projectId, kind));
-  serve(ListKinds, ({ projectId, page }) =>
+  serve(kindRequests.get, ({ projectId, kind }) => declared(projectId, kind));
+  serve(kindRequests.list, ({ projectId, page }) =>
     pageOf(
       kindsOf(projectId).map((one) => ({ ...one, id: one.kind })),
       page,
     ),
   );
-  serve(DeleteKind, ({ projectId, kind }) => {
+  serve(kindRequests.delete, ({ projectId, kind }) => {
     declared(projectId, kind);
     kinds.set(projectId, others(projectId, kind));
     return {};
   });
 
   const identityKeys = new Map<string, Owned<IdentityKey>>();
-  serve(CreateIdentityKeyRequest, ({ projectId, keyId, publicKey }) => {
+  serve(identityKeyRequests.create, ({ projectId, keyId, publicKey }) => {
     projectOf(projectId);
     const known = identityKeys.get(keyId)?.value;
     const key = known ?? {
@@ -180,8 +166,8 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     identityKeys.set(keyId, { projectId, value: key });
     return { key, ...(publicKey === undefined && { secret: newIdentitySecret() }) };
   });
-  serve(ListIdentityKeys, ({ projectId, page }) => pageOf(rows(identityKeys, projectOf(projectId).id), page));
-  serve(DeleteIdentityKey, ({ projectId, keyId }) => {
+  serve(identityKeyRequests.list, ({ projectId, page }) => pageOf(rows(identityKeys, projectOf(projectId).id), page));
+  serve(identityKeyRequests.delete, ({ projectId, keyId }) => {
     projectOf(projectId);
     identityKeys.delete(owned(identityKeys, { projectId }, keyId, "identity-key-not-found").value.id);
     return {};

@@ -1,16 +1,11 @@
 import { type Bus, openBucket } from "@herald/bus";
 import {
   type Author,
-  DeleteTemplate,
-  GetTemplate,
-  ListTemplates,
-  ListTemplateVersions,
   type ProjectId,
-  PublishTemplate,
-  PutTemplateRequest,
   type Template,
   TemplateRecord,
   templateKey,
+  templateRequests,
 } from "@herald/contracts";
 import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
 
@@ -28,19 +23,19 @@ export const serveTemplates = (serve: Serve, bus: Bus): void => {
     templates.set(templateKey(projectId, name), { projectId, value });
     return { template: value, created };
   };
-  serve(PutTemplateRequest, ({ projectId, name, content, author }) => store(projectId, name, content, author));
-  serve(GetTemplate, ({ projectId, name }) => find(projectId, name).value);
-  serve(ListTemplates, ({ projectId, page }) => pageOf(rows(templates, projectId), page));
-  serve(ListTemplateVersions, ({ projectId, name, page }) => {
+  serve(templateRequests.put, ({ projectId, name, content, author }) => store(projectId, name, content, author));
+  serve(templateRequests.get, ({ projectId, name }) => find(projectId, name).value);
+  serve(templateRequests.list, ({ projectId, page }) => pageOf(rows(templates, projectId), page));
+  serve(templateRequests.versions, ({ projectId, name, page }) => {
     const { author } = find(projectId, name).value;
     return pageOf([{ id: "1", version: 1, author, published_at: at() }], page);
   });
-  serve(PublishTemplate, async ({ projectId, name }) => {
+  serve(templateRequests.publish, async ({ projectId, name }) => {
     const { content } = find(projectId, name).value;
     await bucket.put(templateKey(projectId, name), { projectId, name, version: 1, content });
     return { version: 1 };
   });
-  serve(DeleteTemplate, async ({ projectId, name }) => {
+  serve(templateRequests.delete, async ({ projectId, name }) => {
     find(projectId, name);
     templates.delete(templateKey(projectId, name));
     await bucket.delete(templateKey(projectId, name));

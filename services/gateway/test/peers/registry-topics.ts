@@ -1,15 +1,4 @@
-import {
-  ChangeTopicRequest,
-  CreateTopicRequest,
-  DeleteTopic,
-  GetTopic,
-  ListTopics,
-  newDeviceId,
-  type ProjectId,
-  SubscribeDevices,
-  type Topic,
-  UnsubscribeDevices,
-} from "@herald/contracts";
+import { newDeviceId, type ProjectId, type Topic, topicRequests } from "@herald/contracts";
 import type { z } from "zod";
 import type { Devices } from "./registry-devices.ts";
 import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
@@ -27,23 +16,23 @@ export const serveTopics = (serve: Serve, devices: Devices): void => {
     topics.set(id, topic);
     return topic;
   };
-  serve(ListTopics, ({ projectId, page }) => pageOf(rows(topics, projectId), page));
-  serve(GetTopic, ({ projectId, topic }) => topicOf(projectId, topic).value);
-  serve(CreateTopicRequest, ({ projectId, topicId, name, closed }) => {
+  serve(topicRequests.list, ({ projectId, page }) => pageOf(rows(topics, projectId), page));
+  serve(topicRequests.get, ({ projectId, topic }) => topicOf(projectId, topic).value);
+  serve(topicRequests.create, ({ projectId, topicId, name, closed }) => {
     const known = rows(topics, projectId).find((topic) => topic.name === name);
     if (known !== undefined) return { topic: known, created: false };
     return { topic: makeTopic(projectId, topicId, name, closed).value, created: true };
   });
-  serve(ChangeTopicRequest, ({ projectId, topic, closed }) => {
+  serve(topicRequests.change, ({ projectId, topic, closed }) => {
     const found = topicOf(projectId, topic);
     found.value = { ...found.value, closed };
     return found.value;
   });
-  serve(DeleteTopic, ({ projectId, topic }) => {
+  serve(topicRequests.delete, ({ projectId, topic }) => {
     topics.delete(topicOf(projectId, topic).value.id);
     return {};
   });
-  const subscribing = (subscribe: boolean) => (data: z.output<typeof SubscribeDevices.request>) => {
+  const subscribing = (subscribe: boolean) => (data: z.output<typeof topicRequests.subscribe.request>) => {
     const { projectId, topic: reference, create } = data;
     const exists = rows(topics, projectId).some(({ id, name }) => id === reference || name === reference);
     if (!exists && create && !reference.startsWith("top_"))
@@ -61,6 +50,6 @@ export const serveTopics = (serve: Serve, devices: Devices): void => {
     const unknown = data.devices.filter((id) => !known.includes(id));
     return { topic: { id: topic.id, name: topic.name }, changed: known.length, unknown };
   };
-  serve(SubscribeDevices, subscribing(true));
-  serve(UnsubscribeDevices, subscribing(false));
+  serve(topicRequests.subscribe, subscribing(true));
+  serve(topicRequests.unsubscribe, subscribing(false));
 };

@@ -4,10 +4,9 @@ import {
   type ExpandV1,
   type PlaceInChunk,
   pagesOfExpansion,
-  ReadRecipients,
   type RecipientKind,
-  RecordRecipients,
   readRecipientKeys,
+  recipientRequests,
 } from "@herald/contracts";
 import { HeraldError, LRUCache } from "@herald/kit";
 import type { Deps } from "../deps.ts";
@@ -25,7 +24,7 @@ const partOf = ({ part }: ExpandV1) => part ?? { line: 0, unmatched: [] };
 const readPage = async ({ bus, audience }: PageDeps, data: ExpandV1, kind: RecipientKind) => {
   const { projectId, notificationId, app, devicePaths, rules } = data;
   const { unmatched: _, ...from } = partOf(data);
-  const chunk = await sendRequest(bus, ReadRecipients, { projectId, notificationId, chunk: chunkOf(data) });
+  const chunk = await sendRequest(bus, recipientRequests.read, { projectId, notificationId, chunk: chunkOf(data) });
   if (chunk.state === "ended") return undefined;
   if (chunk.state === "waiting") throw new HeraldError("service-unavailable", "the recipients are not stored yet");
   const keys = readRecipientKeys(chunk.keys);
@@ -98,7 +97,7 @@ export const createPartitionRecipients = (deps: PageDeps) => {
       next,
       // Once for a chunk, with all its lines.
       ...(isWhole && {
-        record: () => sendRequest(bus, RecordRecipients, { projectId, notificationId, chunk, unmatched }),
+        record: () => sendRequest(bus, recipientRequests.record, { projectId, notificationId, chunk, unmatched }),
       }),
     };
   };

@@ -1,14 +1,11 @@
 import { handleRequest, lastMessage, type RequestListener } from "@herald/bus";
 import {
-  CreateImportRequest,
-  GetImport,
   type Import,
   ImportChunkV1,
   type ImportId,
   importLimits,
+  importRequests,
   type LineError,
-  ListImportErrors,
-  ListImports,
   type ProjectId,
 } from "@herald/contracts";
 import { existing, HeraldError, notFound } from "@herald/kit";
@@ -91,7 +88,7 @@ export const handleImportRequests = (deps: ViewDeps & Pick<Deps, "keyedMutex" | 
       );
   };
   return [
-    handleRequest(bus, CreateImportRequest, async ({ projectId, importId, format, dryRun }) => {
+    handleRequest(bus, importRequests.create, async ({ projectId, importId, format, dryRun }) => {
       await projects.requireExisting(projectId);
       const document = { _id: importId, projectId, format, dryRun, at: now() };
       await deps.keyedMutex(`${projectId} imports`, async () => {
@@ -101,14 +98,16 @@ export const handleImportRequests = (deps: ViewDeps & Pick<Deps, "keyedMutex" | 
       return view(deps, await find(projectId, importId));
     }),
 
-    handleRequest(bus, GetImport, async ({ projectId, importId }) => report(deps, await find(projectId, importId))),
+    handleRequest(bus, importRequests.get, async ({ projectId, importId }) =>
+      report(deps, await find(projectId, importId)),
+    ),
 
-    handleRequest(bus, ListImports, async ({ projectId, page }) => {
+    handleRequest(bus, importRequests.list, async ({ projectId, page }) => {
       const found = await imports.list(projectId, page);
       return { ...found, data: await Promise.all(found.data.map((one) => view(deps, one))) };
     }),
 
-    handleRequest(bus, ListImportErrors, async ({ projectId, importId, page }) => {
+    handleRequest(bus, importRequests.errors, async ({ projectId, importId, page }) => {
       await find(projectId, importId);
       const view = ({ line, field, reason, code }: LineError) => ({ line, field, reason, code });
       return mapPage(await imports.listErrors(projectId, importId, page), view);

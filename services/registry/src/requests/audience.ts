@@ -1,13 +1,5 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
-import {
-  CountAudience,
-  CountVapidKeys,
-  ExplainDevice,
-  ListZones,
-  type Platform,
-  ResolveSends,
-  type Target,
-} from "@herald/contracts";
+import { audienceRequests, type Platform, type Target } from "@herald/contracts";
 import { createYieldIfDue, existing } from "@herald/kit";
 import { maxSmallAudience, noZone } from "@herald/rules";
 import type { z } from "zod";
@@ -32,7 +24,7 @@ import {
 /** Reads page after page, as an expansion does: only one page is in memory, and each device is in one page. */
 const count = async (
   { audience }: Pick<Deps, "audience">,
-  { projectId, byZone, countedRules, ...wanted }: z.infer<typeof CountAudience.request>,
+  { projectId, byZone, countedRules, ...wanted }: z.infer<typeof audienceRequests.count.request>,
   signal: AbortSignal,
 ) => {
   const query = await audienceQuery(projectId, {
@@ -75,7 +67,7 @@ const onlyOfApp = (app: string, rows: ReadonlyMap<string, readonly AudienceRow[]
 /** Finds the devices of small sends: one query for all, and one per send if they have too many devices. */
 const resolve = async (
   { audience }: Pick<Deps, "audience">,
-  { projectId, sends, limit }: z.infer<typeof ResolveSends.request>,
+  { projectId, sends, limit }: z.infer<typeof audienceRequests.resolve.request>,
   signal: AbortSignal,
 ) => {
   const indexed = sends.map(({ targets }) => indexedTargets(targets));
@@ -123,7 +115,7 @@ const resolve = async (
 /** The zones of few devices are read; a large audience may have any of its project's. */
 const listZones = async (
   deps: Pick<Deps, "audience" | "projects">,
-  { projectId, ...wanted }: z.infer<typeof ListZones.request>,
+  { projectId, ...wanted }: z.infer<typeof audienceRequests.zones.request>,
   signal: AbortSignal,
 ): Promise<{ zones: string[] }> => {
   const request = { projectId, sends: [{ ...wanted, rules: { hours: true as const } }], limit: maxSmallAudience };
@@ -137,18 +129,18 @@ const listZones = async (
 export const handleAudienceRequests = (
   deps: Pick<Deps, "audience" | "bus" | "devices" | "projects">,
 ): RequestListener[] => [
-  handleRequest(deps.bus, CountAudience, (request, { signal }) => count(deps, request, signal)),
+  handleRequest(deps.bus, audienceRequests.count, (request, { signal }) => count(deps, request, signal)),
 
-  handleRequest(deps.bus, ResolveSends, (request, { signal }) => resolve(deps, request, signal)),
+  handleRequest(deps.bus, audienceRequests.resolve, (request, { signal }) => resolve(deps, request, signal)),
 
-  handleRequest(deps.bus, ListZones, (request, { signal }) => listZones(deps, request, signal)),
+  handleRequest(deps.bus, audienceRequests.zones, (request, { signal }) => listZones(deps, request, signal)),
 
-  handleRequest(deps.bus, CountVapidKeys, async ({ projectId }) => {
+  handleRequest(deps.bus, audienceRequests.countVapidKeys, async ({ projectId }) => {
     const counts = await deps.devices.countByVapidKey(projectId);
     return { subscriptions: [...counts].map(([keyId, devices]) => ({ ...(keyId && { keyId }), devices })) };
   }),
 
-  handleRequest(deps.bus, ExplainDevice, async ({ projectId, deviceId, targets, app, push }) => {
+  handleRequest(deps.bus, audienceRequests.explain, async ({ projectId, deviceId, targets, app, push }) => {
     const device = existing(await deps.devices.find(projectId, deviceId), deviceNotFound);
     const parsed = await parseTargets(targets);
     const matched = await firstMatch(parsed, candidateOf(device));

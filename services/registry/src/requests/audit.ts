@@ -3,12 +3,11 @@ import {
   AuditRecordedV1,
   type AuditRow,
   anyEvent,
+  auditRequests,
   type DataOf,
   eventTypeOf,
-  ListAudit,
   type MessageContract,
   ProviderResumedV1,
-  VerifyAudit,
 } from "@herald/contracts";
 import type { Logger } from "@herald/kit";
 import { mapPage } from "@herald/mongo";
@@ -94,6 +93,6 @@ const auditView = (row: AuditDocument): AuditRow => ({
 });
 
 export const handleAuditRequests = ({ bus, audit }: Pick<Deps, "audit" | "bus">): RequestListener[] => [
-  handleRequest(bus, ListAudit, async (request) => mapPage(await audit.list(request), auditView)),
-  handleRequest(bus, VerifyAudit, ({ after }) => audit.check(after)),
+  handleRequest(bus, auditRequests.list, async (request) => mapPage(await audit.list(request), auditView)),
+  handleRequest(bus, auditRequests.verify, ({ after }) => audit.check(after)),
 ];

@@ -1,21 +1,12 @@
 import { timingSafeEqual } from "node:crypto";
 import { handleRequest, type RequestListener } from "@herald/bus";
 import {
-  AuthenticateDevice,
-  AuthenticateUser,
-  ChangeDeviceRequest,
-  ChangeMetadataByToken,
-  DeleteDevice,
   type DeviceSummary,
-  ExportDevices,
-  GetDevice,
-  IdentifyDevice,
-  ListDevices,
+  deviceRequests,
   type ProjectId,
-  PutDevicesRequest,
-  RegisterDeviceRequest,
   servingProvider,
   userKey,
+  userRequests,
 } from "@herald/contracts";
 import { existing, HeraldError, notFound } from "@herald/kit";
 import { encodeAfter, mapPage } from "@herald/mongo";
@@ -85,14 +76,14 @@ type DeviceRequestDeps = PutDevicesDeps & Pick<Deps, "audience" | "bus" | "erasu
 export const handleDeviceRequests = (deps: DeviceRequestDeps): RequestListener[] => {
   const { bus, devices, publishSoon, now } = deps;
   return [
-    handleRequest(bus, RegisterDeviceRequest, async ({ userId, ...wanted }) => {
+    handleRequest(bus, deviceRequests.register, async ({ userId, ...wanted }) => {
       const user = userId === undefined ? undefined : ({ by: "project", userId } as const);
       const registration = { ...wanted, user, byProject: true };
       const { device, credential, created } = await registerDevice(deps, registration, "rotate");
       return { device: deviceView(device), credential: credential ?? "", created };
     }),
 
-    handleRequest(bus, IdentifyDevice, async ({ userToken, ...wanted }) => {
+    handleRequest(bus, deviceRequests.identify, async ({ userToken, ...wanted }) => {
       const user = await verifyClaim(deps, wanted.projectId, userToken);
       // An app that does not name them may be of a version without a kit.
       const capabilities = wanted.capabilities ?? [];
@@ -107,18 +98,18 @@ export const handleDeviceRequests = (deps: DeviceRequestDeps): RequestListener[]
       };
     }),
 
-    handleRequest(bus, AuthenticateUser, async ({ projectId, userToken }) => {
+    handleRequest(bus, userRequests.authenticate, async ({ projectId, userToken }) => {
       const { userId } = (await verifyClaim(deps, projectId, userToken)) ?? {};
       if (userId === undefined) throw invalidUserToken("is missing");
       return { userId };
     }),
 
-    handleRequest(bus, PutDevicesRequest, async ({ projectId, devices: entries }) => {
+    handleRequest(bus, deviceRequests.put, async ({ projectId, devices: entries }) => {
       const parsed = await parseDevices(entries, (device) => ({ device }));
       return { results: await putDevices(deps, projectId, parsed) };
     }),
 
-    handleRequest(bus, ListDevices, async ({ projectId, page, match, status, ...filter }, { signal }) => {
+    handleRequest(bus, deviceRequests.list, async ({ projectId, page, match, status, ...filter }, { signal }) => {
       if (match === undefined) return mapPage(await devices.list(projectId, { ...filter, status }, page), deviceView);
       const { createdAfter, createdBefore, perPage } = page;
       const wanted = { ...filter, projectId, match, createdAfter, createdBefore, perPage, start: listPosition(page) };
@@ -126,15 +117,15 @@ export const handleDeviceRequests = (deps: DeviceRequestDeps): RequestListener[]
       return { data: data.map(deviceView), next: next && encodeAfter(formatPosition(next)) };
     }),
 
-    handleRequest(bus, ExportDevices, (request, { signal }) => exportDevices(deps, request, signal)),
+    handleRequest(bus, deviceRequests.export, (request, { signal }) => exportDevices(deps, request, signal)),
 
-    handleRequest(bus, GetDevice, async ({ projectId, deviceId }) =>
+    handleRequest(bus, deviceRequests.get, async ({ projectId, deviceId }) =>
       deviceView(existing(await devices.find(projectId, deviceId), deviceNotFound)),
     ),
 
     handleRequest(
       bus,
-      ChangeDeviceRequest,
+      deviceRequests.change,
       async ({ projectId, deviceId, change, ofUser, byApp, ...subscribedWith }) => {
         const { user_id: userId, user_token: userToken, installation_id: installationId, ...rest } = change;
         const claim = await verifyClaim(deps, projectId, userToken);
@@ -146,31 +137,35 @@ export const handleDeviceRequests = (deps: DeviceRequestDeps): RequestListener[]
       },
     ),
 
-    handleRequest(bus, ChangeMetadataByToken, async ({ projectId, token, platform, provider, metadata, userToken }) => {
-      const user = await verifyClaim(deps, projectId, userToken);
-      const holders = await devices.findHolders(projectId, token, platform && [platform]);
-      const [holder, other] = holders.filter((one) => provider === undefined || servingProvider(one) === provider);
-      if (!holder) throw notFound("device-not-found", "identifier", "no device of the project has this push token");
-      if (other)
-        throw new HeraldError(
-          "ambiguous-device",
-          platform === undefined
-            ? "platform: is required, for this token is registered on more than one"
-            : "provider: is required, for this token is registered with more than one",
-        );
-      const change = { metadata, user, maxBytes: maxUnprovenBytes, unproven: true };
-      const device = await changeDevice(deps, projectId, holder._id, change, { byApp: true });
-      await rejectErasedUser(deps, device, user);
-      return summary(device);
-    }),
+    handleRequest(
+      bus,
+      deviceRequests.changeByToken,
+      async ({ projectId, token, platform, provider, metadata, userToken }) => {
+        const user = await verifyClaim(deps, projectId, userToken);
+        const holders = await devices.findHolders(projectId, token, platform && [platform]);
+        const [holder, other] = holders.filter((one) => provider === undefined || servingProvider(one) === provider);
+        if (!holder) throw notFound("device-not-found", "identifier", "no device of the project has this push token");
+        if (other)
+          throw new HeraldError(
+            "ambiguous-device",
+            platform === undefined
+              ? "platform: is required, for this token is registered on more than one"
+              : "provider: is required, for this token is registered with more than one",
+          );
+        const change = { metadata, user, maxBytes: maxUnprovenBytes, unproven: true };
+        const device = await changeDevice(deps, projectId, holder._id, change, { byApp: true });
+        await rejectErasedUser(deps, device, user);
+        return summary(device);
+      },
+    ),
 
-    handleRequest(bus, DeleteDevice, async ({ projectId, deviceId }) => {
+    handleRequest(bus, deviceRequests.delete, async ({ projectId, deviceId }) => {
       if (!(await devices.remove(eventContext(projectId, now()), deviceId))) throw deviceNotFound();
       publishSoon.devices(projectId, [deviceId]);
       return {};
     }),
 
-    handleRequest(bus, AuthenticateDevice, async ({ projectId, deviceId, credentialHash }) => {
+    handleRequest(bus, deviceRequests.authenticate, async ({ projectId, deviceId, credentialHash }) => {
       const device = await devices.find(projectId, deviceId);
       return {
         valid:

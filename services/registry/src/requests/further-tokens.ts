@@ -1,13 +1,11 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
 import {
-  DeleteFurtherToken,
   type DeviceId,
+  deviceRequests,
   isActivityPushKey,
   maxFurtherTokens,
-  NoteStateOfToken,
   type ProjectId,
   type PushKey,
-  PutFurtherTokenRequest,
   pushTokenHash,
 } from "@herald/contracts";
 import { existing, HeraldError } from "@herald/kit";
@@ -88,7 +86,7 @@ export const retireToken = (
   );
 
 export const handleFurtherTokenRequests = (deps: ChangeDeviceDeps & Pick<Deps, "bus">): RequestListener[] => [
-  handleRequest(deps.bus, PutFurtherTokenRequest, async ({ projectId, deviceId, push: key, token, environment }) => {
+  handleRequest(deps.bus, deviceRequests.putToken, async ({ projectId, deviceId, push: key, token, environment }) => {
     const hash = pushTokenHash(token);
     let since: Date | undefined;
     await change(deps, projectId, deviceId, async (before, at) => {
@@ -112,7 +110,7 @@ export const handleFurtherTokenRequests = (deps: ChangeDeviceDeps & Pick<Deps, "
     return since ? { cameAt: since.toISOString() } : {};
   }),
 
-  handleRequest(deps.bus, NoteStateOfToken, async ({ projectId, deviceId, push: key, tokenHash }) => {
+  handleRequest(deps.bus, deviceRequests.noteState, async ({ projectId, deviceId, push: key, tokenHash }) => {
     await deps.keyedMutex(deviceId, () =>
       retryOnConflict(async () => {
         const before = await deps.devices.find(projectId, deviceId);
@@ -125,7 +123,7 @@ export const handleFurtherTokenRequests = (deps: ChangeDeviceDeps & Pick<Deps, "
     return {};
   }),
 
-  handleRequest(deps.bus, DeleteFurtherToken, async ({ projectId, deviceId, push }) => {
+  handleRequest(deps.bus, deviceRequests.deleteToken, async ({ projectId, deviceId, push }) => {
     await change(deps, projectId, deviceId, (before) => removeTokens(before, ({ key }) => key === push));
     return {};
   }),

@@ -1,12 +1,10 @@
 import { createPublicKey, type KeyObject } from "node:crypto";
 import { handleRequest, type RequestListener } from "@herald/bus";
 import {
-  CreateIdentityKeyRequest,
-  DeleteIdentityKey,
   type IdentityAlgorithm,
   type IdentityKey,
   identityKeyLimits,
-  ListIdentityKeys,
+  identityKeyRequests,
   newIdentitySecret,
 } from "@herald/contracts";
 import { HeraldError, notFound, seal, unseal } from "@herald/kit";
@@ -82,7 +80,7 @@ type IdentityKeyDeps = Pick<Deps, "bus" | "masterKeys" | "now" | "projects">;
 
 /** Secrets are stored encrypted. They are decrypted only to verify a token and for the one reply that shows them. */
 export const handleIdentityKeyRequests = ({ bus, projects, masterKeys, now }: IdentityKeyDeps): RequestListener[] => [
-  handleRequest(bus, CreateIdentityKeyRequest, async ({ projectId, keyId: id, publicKey }) => {
+  handleRequest(bus, identityKeyRequests.create, async ({ projectId, keyId: id, publicKey }) => {
     const owner = secretOwner(projectId, id);
     const newKey = (): IdentityKeyEntry => {
       if (publicKey === undefined) {
@@ -102,13 +100,13 @@ export const handleIdentityKeyRequests = ({ bus, projects, masterKeys, now }: Id
     return { key: identityKeyView(stored), ...(secret !== undefined && { secret }) };
   }),
 
-  handleRequest(bus, ListIdentityKeys, async ({ projectId, page }) => {
+  handleRequest(bus, identityKeyRequests.list, async ({ projectId, page }) => {
     const { identityKeys = [] } = await projects.get(projectId);
     const rows = identityKeys.map(identityKeyView);
     return pageOfRows(rows, { request: page, key: ({ id }) => id });
   }),
 
-  handleRequest(bus, DeleteIdentityKey, async ({ projectId, keyId }) => {
+  handleRequest(bus, identityKeyRequests.delete, async ({ projectId, keyId }) => {
     if (await projects.removeIdentityKey(projectId, keyId)) return {};
     await projects.get(projectId);
     throw notFound("identity-key-not-found", "key");

@@ -1,5 +1,5 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
-import { DeleteKind, GetKind, kindLimits, ListKinds, PutKindRequest } from "@herald/contracts";
+import { kindLimits, kindRequests } from "@herald/contracts";
 import { existing, HeraldError, notFound } from "@herald/kit";
 import { pageOfRows } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
@@ -10,7 +10,7 @@ type KindRequestDeps = Pick<Deps, "bus" | "kinds" | "replication">;
 
 /** Changes are replicated before the reply. */
 export const handleKindRequests = ({ bus, kinds, replication }: KindRequestDeps): RequestListener[] => [
-  handleRequest(bus, PutKindRequest, async ({ projectId, kind }) => {
+  handleRequest(bus, kindRequests.put, async ({ projectId, kind }) => {
     // Another declaration of the same kind may come between the two updates of a put.
     let put = await kinds.put(projectId, kind);
     if (put === "none") {
@@ -23,7 +23,7 @@ export const handleKindRequests = ({ bus, kinds, replication }: KindRequestDeps)
     return { created: put === "created" };
   }),
 
-  handleRequest(bus, GetKind, async ({ projectId, kind }) => {
+  handleRequest(bus, kindRequests.get, async ({ projectId, kind }) => {
     const declared = await kinds.list(projectId);
     return existing(
       declared.find((one) => one.kind === kind),
@@ -31,11 +31,11 @@ export const handleKindRequests = ({ bus, kinds, replication }: KindRequestDeps)
     );
   }),
 
-  handleRequest(bus, ListKinds, async ({ projectId, page }) =>
+  handleRequest(bus, kindRequests.list, async ({ projectId, page }) =>
     pageOfRows([...(await kinds.list(projectId))], { request: page, key: ({ kind }) => kind }),
   ),
 
-  handleRequest(bus, DeleteKind, async ({ projectId, kind }) => {
+  handleRequest(bus, kindRequests.delete, async ({ projectId, kind }) => {
     const removed = await kinds.remove(projectId, kind);
     // Also for a repeat, because an earlier attempt may have ended before this.
     await replication.replicateRules(projectId);

@@ -3,7 +3,7 @@ import {
   type DeviceFilter,
   DeviceId,
   deviceBucket,
-  type ExportDevices,
+  type deviceRequests,
   idTime,
   type ListRequest,
   type ProjectId,
@@ -153,7 +153,7 @@ export const matchDevices = async (
 /** A page of an export: the same devices as a list with the same filters. With `match`, a page before the last one may be empty. */
 export const exportDevices = (
   deps: Pick<Deps, "audience" | "devices">,
-  { after: first, limit, keys, match, status, ...wanted }: z.output<typeof ExportDevices.request>,
+  { after: first, limit, keys, match, status, ...wanted }: z.output<typeof deviceRequests.export.request>,
   signal: AbortSignal,
 ) => {
   const read = async (after: string | undefined, perPage: number) => {

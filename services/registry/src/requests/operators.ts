@@ -1,17 +1,5 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
-import {
-  ChangeOperatorRequest,
-  CreateOperatorRequest,
-  DeleteOperator,
-  GetOperator,
-  identityHash,
-  ListOperators,
-  newOperatorId,
-  type Operator,
-  RotateOperatorToken,
-  SignInOperator,
-  SignOutOperator,
-} from "@herald/contracts";
+import { identityHash, newOperatorId, type Operator, operatorRequests } from "@herald/contracts";
 import { existing, HeraldError, notFound } from "@herald/kit";
 import { mapPage } from "@herald/mongo";
 import type { z } from "zod";
@@ -30,7 +18,7 @@ const operatorView = ({ _id, name, role, projects, createdAt, ...last }: Operato
   ...(last.signedOutAt && { signed_out_at: last.signedOutAt.toISOString() }),
 });
 
-type SignInRequest = z.infer<typeof SignInOperator.request>;
+type SignInRequest = z.infer<typeof operatorRequests.signIn.request>;
 
 const operatorNotFound = () => notFound("operator-not-found", "operator");
 
@@ -71,31 +59,31 @@ export const handleOperatorRequests = (deps: OperatorDeps): RequestListener[] =>
   };
 
   return [
-    handleRequest(bus, SignInOperator, signIn),
+    handleRequest(bus, operatorRequests.signIn, signIn),
 
-    handleRequest(bus, CreateOperatorRequest, ({ operatorId, ...fields }) =>
+    handleRequest(bus, operatorRequests.create, ({ operatorId, ...fields }) =>
       replicated(operators.save({ _id: operatorId, ...fields, createdAt: now() })),
     ),
 
-    handleRequest(bus, ListOperators, async ({ page }) => mapPage(await operators.list(page), operatorView)),
+    handleRequest(bus, operatorRequests.list, async ({ page }) => mapPage(await operators.list(page), operatorView)),
 
-    handleRequest(bus, GetOperator, async ({ operatorId }) =>
+    handleRequest(bus, operatorRequests.get, async ({ operatorId }) =>
       operatorView(existing(await operators.find(operatorId), operatorNotFound)),
     ),
 
-    handleRequest(bus, ChangeOperatorRequest, ({ operatorId, ...fields }) =>
+    handleRequest(bus, operatorRequests.change, ({ operatorId, ...fields }) =>
       replicated(operators.change(operatorId, fields)),
     ),
 
-    handleRequest(bus, RotateOperatorToken, ({ operatorId, tokenHash }) =>
+    handleRequest(bus, operatorRequests.rotate, ({ operatorId, tokenHash }) =>
       replicated(operators.replaceToken(operatorId, tokenHash, now())),
     ),
 
-    handleRequest(bus, SignOutOperator, ({ operatorId }) =>
+    handleRequest(bus, operatorRequests.signOut, ({ operatorId }) =>
       replicated(operators.change(operatorId, { signedOutAt: now() })),
     ),
 
-    handleRequest(bus, DeleteOperator, async ({ operatorId }) => {
+    handleRequest(bus, operatorRequests.delete, async ({ operatorId }) => {
       await replicated(operators.markDeleted(operatorId, now()));
       return {};
     }),

@@ -1,12 +1,12 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
-import { GetPreferences, type Preferences, type ProjectId, PutPreferences } from "@herald/contracts";
+import { type Preferences, type ProjectId, preferenceRequests } from "@herald/contracts";
 import { existing, HeraldError } from "@herald/kit";
 import type { z } from "zod";
 import type { Deps } from "../deps.ts";
 import { choiceProblems, hoursView, packChoices, preferencesView } from "../domain/preferences.ts";
 import { deviceNotFound } from "./change-device.ts";
 
-type Owner = z.output<typeof GetPreferences.request>["of"];
+type Owner = z.output<typeof preferenceRequests.get.request>["of"];
 
 type ReadDeps = Pick<Deps, "devices" | "kinds" | "userPreferences">;
 
@@ -26,9 +26,9 @@ export const handlePreferenceRequests = (
 ): RequestListener[] => {
   const { bus, kinds, devices, projects, userPreferences, replication, now } = deps;
   return [
-    handleRequest(bus, GetPreferences, ({ projectId, of }) => read(deps, projectId, of)),
+    handleRequest(bus, preferenceRequests.get, ({ projectId, of }) => read(deps, projectId, of)),
 
-    handleRequest(bus, PutPreferences, async ({ projectId, of, preferences }) => {
+    handleRequest(bus, preferenceRequests.put, async ({ projectId, of, preferences }) => {
       const problems = choiceProblems(await kinds.list(projectId), preferences);
       if (problems.length > 0) throw new HeraldError("validation-failed", problems);
       const choices = packChoices(preferences);

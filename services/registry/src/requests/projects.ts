@@ -1,21 +1,12 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
 import {
-  ChangeLimitsRequest,
-  ChangeProjectRequest,
-  CreateProjectRequest,
-  CreateTokenRequest,
-  DeleteProject,
   defaultProtectedMetadata,
   defaultScopes,
-  GetDeviceQuota,
-  GetProject,
-  ListProjects,
-  ListTokens,
   type Project,
   type ProjectToken,
-  RevokeToken,
-  SetProjectKeyRequest,
+  projectRequests,
   tokenFingerprint,
+  tokenRequests,
 } from "@herald/contracts";
 import { HeraldError, notFound } from "@herald/kit";
 import { mapPage, pageOfRows } from "@herald/mongo";
@@ -60,7 +51,7 @@ export const handleProjectRequests = ({
 >): RequestListener[] => [
   handleRequest(
     bus,
-    CreateProjectRequest,
+    projectRequests.create,
     async ({ projectId: _id, tokenId: id, tokenHash: hash, key, ...settings }) => {
       const createdAt = now();
       const tokens = id && hash ? [{ id, hash, name: "first", scopes: defaultScopes, createdAt }] : [];
@@ -80,45 +71,45 @@ export const handleProjectRequests = ({
     },
   ),
 
-  handleRequest(bus, ListProjects, async ({ page, ...which }) =>
+  handleRequest(bus, projectRequests.list, async ({ page, ...which }) =>
     mapPage(await projects.list(page, which), projectView),
   ),
 
-  handleRequest(bus, SetProjectKeyRequest, async ({ projectId, key }) => {
+  handleRequest(bus, projectRequests.setKey, async ({ projectId, key }) => {
     const project = await projects.setKey(projectId, key);
     if (project) return projectView(project);
     const { key: own } = await projects.get(projectId);
     throw new HeraldError("validation-failed", `key: the project has the key ${own}, which is fixed`);
   }),
 
-  handleRequest(bus, GetProject, async ({ projectId }) => projectView(await projects.get(projectId))),
+  handleRequest(bus, projectRequests.get, async ({ projectId }) => projectView(await projects.get(projectId))),
 
-  handleRequest(bus, GetDeviceQuota, async ({ projectId }) => {
+  handleRequest(bus, projectRequests.deviceQuota, async ({ projectId }) => {
     await projects.get(projectId);
     return { devices: await devices.count(projectId), limit: deviceQuota.max };
   }),
 
-  handleRequest(bus, ChangeProjectRequest, async ({ projectId, ...settings }) => {
+  handleRequest(bus, projectRequests.change, async ({ projectId, ...settings }) => {
     const project = await projects.change(projectId, settings);
     await replication.replicateSettings(projectId);
     await replication.replicateRules(projectId);
     return projectView(project);
   }),
 
-  handleRequest(bus, ChangeLimitsRequest, async ({ projectId, limits }) => {
+  handleRequest(bus, projectRequests.changeLimits, async ({ projectId, limits }) => {
     const project = await projects.changeLimits(projectId, limits);
     await replication.replicateSettings(projectId);
     return { limits: project.limits ?? {} };
   }),
 
-  handleRequest(bus, DeleteProject, async ({ projectId }) => {
+  handleRequest(bus, projectRequests.delete, async ({ projectId }) => {
     const project = await projects.markDeleted(eventContext(projectId, now()));
     await replication.replicate(project);
     publishSoon.project(projectId);
     return {};
   }),
 
-  handleRequest(bus, CreateTokenRequest, async ({ projectId, tokenId, tokenHash: hash, expiresAt, ...fields }) => {
+  handleRequest(bus, tokenRequests.create, async ({ projectId, tokenId, tokenHash: hash, expiresAt, ...fields }) => {
     const expires = expiresAt !== undefined && { expiresAt: new Date(expiresAt) };
     await projects.addToken(projectId, { id: tokenId, hash, ...fields, ...expires, createdAt: now() });
     // Read again: a repeated request gets the token that the first one created.
@@ -129,13 +120,13 @@ export const handleProjectRequests = ({
     return tokenView(token);
   }),
 
-  handleRequest(bus, ListTokens, async ({ projectId, page }) => {
+  handleRequest(bus, tokenRequests.list, async ({ projectId, page }) => {
     const project = await projects.get(projectId);
     const rows = project.tokens.filter(({ revokedAt }) => !revokedAt).map(tokenView);
     return pageOfRows(rows, { request: page, key: ({ id }) => id });
   }),
 
-  handleRequest(bus, RevokeToken, async ({ projectId, tokenId }) => {
+  handleRequest(bus, tokenRequests.revoke, async ({ projectId, tokenId }) => {
     const token = await projects.revokeToken(projectId, tokenId, now());
     if (!token) {
       await projects.get(projectId);

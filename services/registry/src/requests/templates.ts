@@ -1,17 +1,12 @@
 import { handleRequest, type RequestListener, shareOfRoom } from "@herald/bus";
 import {
-  DeleteTemplate,
-  GetTemplate,
-  ListTemplates,
-  ListTemplateVersions,
   type ProjectId,
   type PublishedVersion,
-  PublishTemplate,
-  PutTemplateRequest,
   settingsFingerprint,
   type Template,
   type TemplateSummary,
   templateLimits,
+  templateRequests,
 } from "@herald/contracts";
 import { existing, HeraldError, notFound } from "@herald/kit";
 import { mapPage, pageOfRows } from "@herald/mongo";
@@ -71,7 +66,7 @@ export const handleTemplateRequests = (
   };
 
   return [
-    handleRequest(bus, PutTemplateRequest, async ({ projectId, name, content, author }) => {
+    handleRequest(bus, templateRequests.put, async ({ projectId, name, content, author }) => {
       await projects.requireExisting(projectId);
       const text = JSON.stringify(content);
       const draft = { content: text, digest: settingsFingerprint(content), author, at: now() };
@@ -92,7 +87,7 @@ export const handleTemplateRequests = (
       return { template: viewOf(put.row, text), created: put.created };
     }),
 
-    handleRequest(bus, GetTemplate, async ({ projectId, name, version: wanted }) => {
+    handleRequest(bus, templateRequests.get, async ({ projectId, name, version: wanted }) => {
       for (let round = 0; round < maxRounds; round++) {
         const row = await findTemplate(projectId, name);
         const version =
@@ -109,16 +104,16 @@ export const handleTemplateRequests = (
       throw changesTooOften(projectId, name);
     }),
 
-    handleRequest(bus, ListTemplates, async ({ projectId, page }) =>
+    handleRequest(bus, templateRequests.list, async ({ projectId, page }) =>
       mapPage(await templates.list(projectId, page), summaryOf),
     ),
 
-    handleRequest(bus, ListTemplateVersions, async ({ projectId, name, page }) => {
+    handleRequest(bus, templateRequests.versions, async ({ projectId, name, page }) => {
       const { versions } = await findTemplate(projectId, name);
       return mapPage(pageOfRows(versions, { request: page, key: newestFirst }), versionView);
     }),
 
-    handleRequest(bus, PublishTemplate, async ({ projectId, name, author }) => {
+    handleRequest(bus, templateRequests.publish, async ({ projectId, name, author }) => {
       for (let round = 0; round < maxRounds; round++) {
         const before = await findTemplate(projectId, name);
         const isSame = before.draft.digest === before.published?.digest;
@@ -133,7 +128,7 @@ export const handleTemplateRequests = (
       throw changesTooOften(projectId, name);
     }),
 
-    handleRequest(bus, DeleteTemplate, async ({ projectId, name }) => {
+    handleRequest(bus, templateRequests.delete, async ({ projectId, name }) => {
       const deleted = existing(await templates.markDeleted(projectId, name, now()), templateNotFound);
       await templateReplication.replicate(deleted);
       return {};

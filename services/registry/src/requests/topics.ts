@@ -1,17 +1,5 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
-import {
-  ChangeTopicRequest,
-  CreateTopicRequest,
-  DeleteTopic,
-  type DeviceId,
-  GetTopic,
-  ListTopics,
-  type ProjectId,
-  SubscribeDevices,
-  type Topic,
-  type TopicReference,
-  UnsubscribeDevices,
-} from "@herald/contracts";
+import { type DeviceId, type ProjectId, type Topic, type TopicReference, topicRequests } from "@herald/contracts";
 import { existing, HeraldError, notFound } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { type EventContext, eventContext, type TopicRow } from "../domain/registry-events.ts";
@@ -73,14 +61,14 @@ export const handleTopicRequests = (
     existing(await topics.find(projectId, reference), topicNotFound);
 
   return [
-    handleRequest(bus, ListTopics, async ({ projectId, page, prefix }) => {
+    handleRequest(bus, topicRequests.list, async ({ projectId, page, prefix }) => {
       const found = await topics.list(projectId, page, prefix);
       return { ...found, data: await Promise.all(found.data.map(view)) };
     }),
 
-    handleRequest(bus, GetTopic, async ({ projectId, topic }) => view(await find(projectId, topic))),
+    handleRequest(bus, topicRequests.get, async ({ projectId, topic }) => view(await find(projectId, topic))),
 
-    handleRequest(bus, CreateTopicRequest, async ({ projectId, topicId: id, name, closed }) => {
+    handleRequest(bus, topicRequests.create, async ({ projectId, topicId: id, name, closed }) => {
       await projects.requireExisting(projectId);
       const created = await topics.insert(contextOf(projectId), { id, name, closed });
       if (created) publishSoon.topics(projectId, [id]);
@@ -90,12 +78,12 @@ export const handleTopicRequests = (
       return { topic: await view(topic), created };
     }),
 
-    handleRequest(bus, ChangeTopicRequest, async ({ projectId, topic: reference, closed }) => {
+    handleRequest(bus, topicRequests.change, async ({ projectId, topic: reference, closed }) => {
       const { _id } = await find(projectId, reference);
       return view(existing(await topics.setClosed(projectId, _id, closed), topicNotFound));
     }),
 
-    handleRequest(bus, DeleteTopic, async ({ projectId, topic: reference }) => {
+    handleRequest(bus, topicRequests.delete, async ({ projectId, topic: reference }) => {
       const topic = await find(projectId, reference);
       if (!(await topics.markDeleted(contextOf(projectId), rowOf(topic)))) throw topicNotFound();
       publishSoon.topics(projectId, [topic._id]);
@@ -103,7 +91,7 @@ export const handleTopicRequests = (
       return {};
     }),
 
-    handleRequest(bus, SubscribeDevices, async ({ projectId, topic, devices: ids, create }) => {
+    handleRequest(bus, topicRequests.subscribe, async ({ projectId, topic, devices: ids, create }) => {
       const { known, unknown } = await splitKnown(devices, projectId, ids);
       const write = async (row: TopicRow) => {
         const changed = await devices.subscribe(contextOf(projectId), known, row);
@@ -134,7 +122,7 @@ export const handleTopicRequests = (
       });
     }),
 
-    handleRequest(bus, UnsubscribeDevices, async ({ projectId, topic: reference, devices: ids }) => {
+    handleRequest(bus, topicRequests.unsubscribe, async ({ projectId, topic: reference, devices: ids }) => {
       const topic = rowOf(await find(projectId, reference));
       const { known, unknown } = await splitKnown(devices, projectId, ids);
       const changed = await devices.unsubscribe(contextOf(projectId), known, topic);

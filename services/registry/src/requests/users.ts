@@ -1,13 +1,5 @@
 import { handleRequest, type RequestListener, sendRequest } from "@herald/bus";
-import {
-  CheckRecipients,
-  EraseDevices,
-  EraseUser,
-  GetUser,
-  ListUsers,
-  type ProjectId,
-  userKey,
-} from "@herald/contracts";
+import { audienceRequests, erasureRequests, type ProjectId, userKey, userRequests } from "@herald/contracts";
 import { notFound } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { isOff } from "../domain/preferences.ts";
@@ -32,7 +24,7 @@ const erase = async (deps: EraseDeps, projectId: ProjectId, userId: string): Pro
     if (some.length === 0) break;
     const known = some.map(({ _id: id, token }) => ({ id, token }));
     // Before they are removed: a crash or an error leaves devices, which the next erasure finds.
-    await sendRequest(bus, EraseDevices, { projectId, key, at: at.toISOString(), devices: known });
+    await sendRequest(bus, erasureRequests.eraseDevices, { projectId, key, at: at.toISOString(), devices: known });
     for (const { _id } of some) await devices.remove(context, _id, userId);
     publishSoon.devices(
       projectId,
@@ -48,7 +40,7 @@ const erase = async (deps: EraseDeps, projectId: ProjectId, userId: string): Pro
 export const handleUserRequests = (deps: EraseDeps & Pick<Deps, "keyedMutex" | "projects">): RequestListener[] => {
   const { bus, devices, projects } = deps;
   return [
-    handleRequest(bus, GetUser, async ({ projectId, userId }) => {
+    handleRequest(bus, userRequests.get, async ({ projectId, userId }) => {
       const [all, count] = await Promise.all([
         devices.ofUser(projectId, userId, maxListed),
         devices.countOfUser(projectId, userId),
@@ -62,7 +54,7 @@ export const handleUserRequests = (deps: EraseDeps & Pick<Deps, "keyedMutex" | "
       };
     }),
 
-    handleRequest(bus, ListUsers, async ({ projectId, page, prefix }) => {
+    handleRequest(bus, userRequests.list, async ({ projectId, page, prefix }) => {
       const { data, next } = await devices.listUsers(projectId, page, prefix);
       const users = data.map(({ userId, devices: count, lastSeenAt }) => ({
         user_id: userId,
@@ -72,14 +64,14 @@ export const handleUserRequests = (deps: EraseDeps & Pick<Deps, "keyedMutex" | "
       return { data: users, next };
     }),
 
-    handleRequest(bus, EraseUser, async ({ projectId, userId }) => {
+    handleRequest(bus, userRequests.erase, async ({ projectId, userId }) => {
       await projects.requireExisting(projectId);
       // A user with very many devices takes longer than a caller waits: its repeats must not remove the same devices side by side.
       const at = await deps.keyedMutex(`erase/${projectId}/${userId}`, () => erase(deps, projectId, userId));
       return { erasedAt: at.toISOString() };
     }),
 
-    handleRequest(bus, CheckRecipients, async ({ projectId, devices: asked, kind }) => {
+    handleRequest(bus, audienceRequests.check, async ({ projectId, devices: asked, kind }) => {
       const found = await devices.findRecipients(
         projectId,
         asked.map(({ id }) => id),
