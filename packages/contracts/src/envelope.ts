@@ -156,7 +156,7 @@ const named = <Contract extends object>(name: string, contract: Contract) => ({
 });
 
 /** A request of {@link defineRequests}, by its fields. */
-export const request = <Fields extends Shape, Answer extends z.ZodType>(
+export const oneRequest = <Fields extends Shape, Answer extends z.ZodType>(
   fields: Fields,
   answer: Answer,
   isHeavy?: (request: z.output<z.ZodObject<Fields>>) => boolean,
@@ -164,7 +164,7 @@ export const request = <Fields extends Shape, Answer extends z.ZodType>(
 ): RequestContract<z.ZodObject<Fields>, Answer> => named("", { request: z.object(fields), answer, isHeavy, isPlain });
 
 /**
- * Declares what a service answers about a resource: `defineRequests("registry.devices", { get: request({ projectId, deviceId }, Device) })`.
+ * Declares what a service answers about a resource: `defineRequests("registry.devices", { get: oneRequest({ projectId, deviceId }, Device) })`.
  * The key of a request is its verb, `ofDevice` for `of-device`.
  */
 export const defineRequests = <Requests extends Readonly<Record<string, { readonly answer: z.ZodType }>>>(
@@ -181,8 +181,8 @@ export const defineRequests = <Requests extends Readonly<Record<string, { readon
 /** Declares one request by its whole name. */
 export const defineRequest = <Fields extends Shape, Answer extends z.ZodType>(
   name: string,
-  ...of: Parameters<typeof request<Fields, Answer>>
-): RequestContract<z.ZodObject<Fields>, Answer> => named(name, request(...of));
+  ...of: Parameters<typeof oneRequest<Fields, Answer>>
+): RequestContract<z.ZodObject<Fields>, Answer> => named(name, oneRequest(...of));
 
 /** The requested page of a list with this query: by number or key, in an order of time, or by key alone. */
 type PageOfQuery<Query extends z.ZodObject> = Query["shape"] extends { sort: unknown }
@@ -200,10 +200,10 @@ export type ListContract<Fields extends Shape, Row extends z.ZodType, Query exte
 > & { readonly query: Query };
 
 /**
- * {@link request} for a page of a list's rows. The filters of its query are fields of the request. Numbered pages deep in the list are heavy,
+ * {@link oneRequest} for a page of a list's rows. The filters of its query are fields of the request. Numbered pages deep in the list are heavy,
  * and what `isHeavy` says.
  */
-export const list = <Fields extends Shape, Row extends z.ZodType, Query extends z.ZodObject = typeof PageQuery>(
+export const listRequest = <Fields extends Shape, Row extends z.ZodType, Query extends z.ZodObject = typeof PageQuery>(
   fields: Fields,
   row: Row,
   query: Query = PageQuery as unknown as Query,
@@ -214,7 +214,7 @@ export const list = <Fields extends Shape, Row extends z.ZodType, Query extends 
   const [page, answer] =
     "page" in shape ? ["sort" in shape ? ListRequest : PageRequest, pageOf(row)] : [KeysetRequest, keysetPageOf(row)];
   const isSlow = (request: unknown) => isHeavy(request as never) || isDeepPage(request as never);
-  return { ...request({ ...fields, ...filters, page }, answer, isSlow), query } as never;
+  return { ...oneRequest({ ...fields, ...filters, page }, answer, isSlow), query } as never;
 };
 
 /** Why a request failed. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineRequests, list, request } from "../envelope.ts";
+import { defineRequests, listRequest, oneRequest } from "../envelope.ts";
 import { ListQuery } from "../http/v1/pagination.ts";
 import { OpenTotals, Stats, StatsRequest } from "../http/v1/stats.ts";
 import {
@@ -38,7 +38,7 @@ const withSecret = z.object({ webhook: Webhook, secret: z.string() });
 
 export const openRequests = defineRequests("analytics.opens", {
   /** The number of devices that opened each of up to 100 notifications, with further figures about the opens. */
-  count: request(
+  count: oneRequest(
     { projectId: ProjectId, notificationIds: z.array(NotificationId).min(1).max(100) },
     z.object({
       counts: z.record(z.string(), z.number().int().min(0)),
@@ -54,12 +54,12 @@ export const openRequests = defineRequests("analytics.opens", {
     }),
   ),
   /** When each of up to 1,000 devices received, opened and dismissed one notification. */
-  ofDevices: request(
+  ofDevices: oneRequest(
     { projectId: ProjectId, notificationId: NotificationId, deviceIds: z.array(DeviceId).min(1).max(1000) },
     reportTimes,
   ),
   /** When one device received, opened and dismissed each of up to 100 notifications. */
-  ofNotifications: request(
+  ofNotifications: oneRequest(
     { projectId: ProjectId, deviceId: DeviceId, notificationIds: z.array(NotificationId).min(1).max(100) },
     reportTimes,
   ),
@@ -69,7 +69,7 @@ export const openRequests = defineRequests("analytics.opens", {
 
 export const statsRequests = defineRequests("analytics.stats", {
   /** Sends, failures and opens in a time range; at most 10 s behind. Unknown things give zeros, not an error. */
-  get: request(
+  get: oneRequest(
     { projectId: ProjectId, request: StatsRequest },
     Stats,
     ({ request: { topic, by, from, to } }) =>
@@ -81,27 +81,27 @@ export const statsRequests = defineRequests("analytics.stats", {
 
 export const webhookRequests = defineRequests("analytics.webhooks", {
   /** The gateway creates the id, so that a repeated request creates the same webhook, with a secret that replaces the unseen one. */
-  create: request({ ...webhook, settings: CreateWebhook.shape.webhook }, withSecret),
-  list: list(project, Webhook, ListQuery),
-  get: request(webhook, Webhook),
-  change: request({ ...webhook, change: ChangeWebhook.shape.webhook }, Webhook),
-  delete: request(webhook, z.object({})),
+  create: oneRequest({ ...webhook, settings: CreateWebhook.shape.webhook }, withSecret),
+  list: listRequest(project, Webhook, ListQuery),
+  get: oneRequest(webhook, Webhook),
+  change: oneRequest({ ...webhook, change: ChangeWebhook.shape.webhook }, Webhook),
+  delete: oneRequest(webhook, z.object({})),
   /**
    * Creates a new secret. The previous secret stays valid for a day; the one before it becomes invalid. A repeat with the same `rotationId`
    * replaces the secret that was never returned, and revokes none.
    */
-  rotate: request({ ...webhook, rotationId: z.string() }, withSecret),
+  rotate: oneRequest({ ...webhook, rotationId: z.string() }, withSecret),
   /** Sends a test message. The gateway creates its id. */
-  ping: request(message, WebhookMessage),
+  ping: oneRequest(message, WebhookMessage),
   /** Queues messages again that failed since a time, the oldest first, up to 10,000 per request. */
-  recover: request({ ...webhook, since: z.iso.datetime() }, Recovered),
+  recover: oneRequest({ ...webhook, since: z.iso.datetime() }, Recovered),
 });
 
 export const webhookMessageRequests = defineRequests("analytics.webhook-messages", {
-  list: list(webhook, WebhookMessage, WebhookMessageListQuery),
-  get: request(message, WebhookMessageDetail),
+  list: listRequest(webhook, WebhookMessage, WebhookMessageListQuery),
+  get: oneRequest(message, WebhookMessageDetail),
   /** Sends a message at once, whatever its status. If that fails, it is retried on the schedule. */
-  resend: request(message, WebhookMessage),
+  resend: oneRequest(message, WebhookMessage),
 });
 
 export const receiptRequests = defineRequests("analytics.receipts", {

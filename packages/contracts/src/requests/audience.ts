@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AskedRules } from "../asked-rules.ts";
 import { Recipient } from "../deliver-batch.ts";
-import { defineRequests, request } from "../envelope.ts";
+import { defineRequests, oneRequest } from "../envelope.ts";
 import { Device } from "../http/v1/devices.ts";
 import { LocalTime } from "../http/v1/local-time.ts";
 import { QuietHours } from "../http/v1/quiet-hours.ts";
@@ -44,7 +44,7 @@ const ResolvedBatch = z.object({ platform: Platform, provider: Provider.optional
 
 export const audienceRequests = defineRequests("registry.audience", {
   /** The exact number of active devices that match the targets, each counted once. For dry runs; costs as much as an expansion. */
-  count: request(
+  count: oneRequest(
     /** `byZone`: also by time zone. */
     { ...project, ...audience, byZone: z.boolean().optional(), countedRules: CountedRules.optional() },
     z.object({
@@ -58,9 +58,9 @@ export const audienceRequests = defineRequests("registry.audience", {
     () => true,
   ),
   /** The time zones that devices of the targets may have: those of the devices for a small audience, otherwise those of all the project's. */
-  zones: request({ ...project, ...audience }, z.object({ zones: z.array(z.string()) })),
+  zones: oneRequest({ ...project, ...audience }, z.object({ zones: z.array(z.string()) })),
   /** The recipients of small sends, in the order of the request. `null`: more devices than `limit`, or targets without an index. */
-  resolve: request(
+  resolve: oneRequest(
     {
       ...project,
       sends: z.array(z.object(audience)).min(1).max(maxGroupSize),
@@ -73,13 +73,13 @@ export const audienceRequests = defineRequests("registry.audience", {
     plainAudiences(Recipient),
   ),
   /** The number of active Web Push subscriptions per key. Subscriptions without `keyId` are older than key ids. */
-  countVapidKeys: request(
+  countVapidKeys: oneRequest(
     project,
     z.object({ subscriptions: z.array(z.object({ keyId: z.string().optional(), devices: z.number().int() })) }),
     () => true,
   ),
   /** Whether the targets match one device in its current state, and which entry does. */
-  explain: request(
+  explain: oneRequest(
     // A notification with recipients has no targets.
     { ...device, ...audience, targets: z.array(z.string()).max(1000) },
     z.object({
@@ -99,7 +99,7 @@ export const audienceRequests = defineRequests("registry.audience", {
    * when the audience was read. `userId` is that earlier user; absent if it does not matter. `kind`: the others that do not get it now by
    * choice are `muted`.
    */
-  check: request(
+  check: oneRequest(
     {
       ...project,
       devices: z

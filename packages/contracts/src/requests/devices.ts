@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AppData } from "../app-data.ts";
 import { CapabilityList } from "../capabilities.ts";
-import { defineRequests, list, request } from "../envelope.ts";
+import { defineRequests, listRequest, oneRequest } from "../envelope.ts";
 import { ChangeDevice } from "../http/v1/device-bodies.ts";
 import { InstallationId, PushToken } from "../http/v1/device-fields.ts";
 import { Device, DeviceListQuery, DeviceSummary, deviceFilterQuery } from "../http/v1/devices.ts";
@@ -42,7 +42,7 @@ const furtherToken = { ...device, push: PushKey, byApp: z.boolean().optional() }
 
 export const deviceRequests = defineRequests("registry.devices", {
   /** Upsert by (project, platform, provider, token). Always rotates the credential. */
-  register: request(
+  register: oneRequest(
     { ...registration, topics: z.array(TopicName), userId: UserId.nullable().optional() },
     z.object({ device: Device, credential: z.string(), created: z.boolean() }),
   ),
@@ -50,7 +50,7 @@ export const deviceRequests = defineRequests("registry.devices", {
    * {@link deviceRequests.register} for an unauthenticated client. A known device answers with a credential only if it has none yet and the
    * user token is of the user whom its backend gave it.
    */
-  identify: request(
+  identify: oneRequest(
     {
       ...registration,
       previousToken: PushToken.optional(),
@@ -69,7 +69,7 @@ export const deviceRequests = defineRequests("registry.devices", {
     }),
   ),
   /** Upserts up to 500 devices by (project, platform, token), each accepted or refused alone, in order. Creates and rotates no credential. */
-  put: request(
+  put: oneRequest(
     { ...project, devices: z.array(z.unknown()).min(1).max(500) },
     z.object({
       results: z.array(
@@ -82,9 +82,9 @@ export const deviceRequests = defineRequests("registry.devices", {
     () => true,
   ),
   /** `match` requires paging by key. */
-  list: list(project, Device, DeviceListQuery, ({ match }) => match !== undefined),
-  get: request(device, Device),
-  change: request(
+  list: listRequest(project, Device, DeviceListQuery, ({ match }) => match !== undefined),
+  get: oneRequest(device, Device),
+  change: oneRequest(
     {
       ...device,
       change: ChangeDevice.shape.device,
@@ -97,7 +97,7 @@ export const deviceRequests = defineRequests("registry.devices", {
     Device,
   ),
   /** By client identity: the device with this push token. `platform` and `provider` select one if two devices have it. */
-  changeByToken: request(
+  changeByToken: oneRequest(
     {
       ...project,
       token: PushToken,
@@ -112,17 +112,17 @@ export const deviceRequests = defineRequests("registry.devices", {
    * Stores the token of a push type, or replaces it. `cameAt`: when the app sent the token, if it is one of an activity without
    * {@link deviceRequests.noteState}: the state of the activity is to be sent to it.
    */
-  putToken: request(
+  putToken: oneRequest(
     { ...furtherToken, token: PushToken, environment: ApnsEnvironment.optional() },
     z.object({ cameAt: z.iso.datetime().optional() }),
   ),
   /** The state of an activity is on its way to this token: a repeat of the token does not ask for it. Not an error if the device has another. */
-  noteState: request({ ...device, push: PushKey, tokenHash: z.string() }, done),
+  noteState: oneRequest({ ...device, push: PushKey, tokenHash: z.string() }, done),
   /** Not an error if the device has none. */
-  deleteToken: request(furtherToken, done),
-  delete: request(device, done),
+  deleteToken: oneRequest(furtherToken, done),
+  delete: oneRequest(device, done),
   /** Whether a credential is the device's current one. */
-  authenticate: request({ ...device, credentialHash: z.string() }, z.object({ valid: z.boolean() })),
+  authenticate: oneRequest({ ...device, credentialHash: z.string() }, z.object({ valid: z.boolean() })),
   /** Rows are `ExportedDevice`. */
   export: exportRows(
     {

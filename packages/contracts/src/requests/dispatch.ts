@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineRequests, list, request } from "../envelope.ts";
+import { defineRequests, listRequest, oneRequest } from "../envelope.ts";
 import {
   Delivery,
   DeliveryAttempt,
@@ -32,11 +32,11 @@ export const notificationRequests = defineRequests("dispatch.notifications", {
    * Notifications without opens: `counts.opened` is 0, because analytics has the opens. `userId`: notifications that name this user as a
    * target. Heavy: a hundred notifications may have 6 MB of content.
    */
-  list: list({ ...project, userId: UserId.optional() }, Notification, NotificationListQuery, () => true),
-  get: request(notification, Notification),
-  cancel: request(notification, Notification),
+  list: listRequest({ ...project, userId: UserId.optional() }, Notification, NotificationListQuery, () => true),
+  get: oneRequest(notification, Notification),
+  cancel: oneRequest(notification, Notification),
   /** Changes when a notification is sent that has not begun. `zone`: the default time zone of its project; absent: UTC. */
-  change: request(
+  change: oneRequest(
     { ...notification, change: ChangeNotification.shape.notification, zone: z.string().optional() },
     Notification,
   ),
@@ -46,11 +46,11 @@ export const notificationRequests = defineRequests("dispatch.notifications", {
 
 export const deliveryRequests = defineRequests("dispatch.deliveries", {
   /** One row per device. `opened_at` is absent: analytics has it. */
-  list: list(notification, Delivery, DeliveryListQuery),
+  list: listRequest(notification, Delivery, DeliveryListQuery),
   /** Notifications sent to a device, newest first. `opened_at` is absent: analytics has it. A short page may still have a `next`. */
-  ofDevice: list({ ...project, deviceId: DeviceId }, DeviceNotification, KeysetQuery),
+  ofDevice: listRequest({ ...project, deviceId: DeviceId }, DeviceNotification, KeysetQuery),
   /** The ledger's part of a delivery trace: the attempts of one device, oldest first; none if no batch contains it. */
-  trace: request(
+  trace: oneRequest(
     { ...notification, deviceId: DeviceId },
     z.object({
       notification: Notification,
@@ -64,7 +64,7 @@ export const deliveryRequests = defineRequests("dispatch.deliveries", {
   /** Rows are `ExportedDelivery`. */
   export: exportRows({ ...timeRange, notificationId: NotificationId.optional(), status: DeliveryStatus.optional() }),
   /** The user of each device when its notification was sent, in the order of the request. Null: no user, or a large audience. */
-  users: request(
+  users: oneRequest(
     {
       ...project,
       deliveries: z
@@ -86,7 +86,7 @@ export const deliveryRequests = defineRequests("dispatch.deliveries", {
 
 export const backlogRequests = defineRequests("dispatch.backlog", {
   /** The number of small sends of a project in its backlog, counted up to `limit`. */
-  count: request(
+  count: oneRequest(
     { ...project, limit: z.number().int().min(1).max(1_000_000_000) },
     z.object({ queued: z.number().int().min(0) }),
   ),
@@ -97,7 +97,7 @@ export const erasureRequests = defineRequests("dispatch.users", {
    * Devices of a user who is being erased, and their push tokens: what was sent to them until `at` is erased too. Registry asks before it
    * deletes them, because it is not known afterwards whose they were. `key`: the user's `userKey`. Repeatable.
    */
-  eraseDevices: request(
+  eraseDevices: oneRequest(
     {
       ...project,
       key: z.string(),
@@ -113,7 +113,7 @@ export const erasureRequests = defineRequests("dispatch.users", {
 
 export const replayRequests = defineRequests("dispatch.replays", {
   /** Whether replaying a dead letter would change anything. If not, `settled` is the reason: ended deliveries stay ended. */
-  check: request(
+  check: oneRequest(
     {
       ...notification,
       message: z.enum(["SendV1", "DeliverBatchV1", "DueV1"]),
@@ -126,25 +126,25 @@ export const replayRequests = defineRequests("dispatch.replays", {
 
 export const providerRequests = defineRequests("dispatch.providers", {
   /** The settings as in the HTTP request. Dispatch checks that the keys parse. */
-  put: request({ ...provider, settings: z.unknown() }, ProviderView),
-  get: request(provider, ProviderView),
-  delete: request(provider, z.object({})),
+  put: oneRequest({ ...provider, settings: z.unknown() }, ProviderView),
+  get: oneRequest(provider, ProviderView),
+  delete: oneRequest(provider, z.object({})),
   /** Sends one push with the project's settings. `push` must fit the provider. */
-  test: request({ ...provider, push: TestPush }, TestedPush),
+  test: oneRequest({ ...provider, push: TestPush }, TestedPush),
 });
 
 export const vapidKeyRequests = defineRequests("dispatch.vapid-keys", {
   /** `unnamed`: the key that signs for subscriptions without a key id, or with a key that Herald never had. */
-  list: request(
+  list: oneRequest(
     project,
     z.object({ keys: z.array(StoredVapidKey), retired: z.array(VapidKeyId), unnamed: VapidKeyId }),
   ),
   /** Stages the next key: the given pair or a new one. Without a pair, returns a key that is already staged. */
-  stage: request(
+  stage: oneRequest(
     { ...project, pair: VapidKeyPair.optional() },
     z.object({ key: StoredVapidKey, created: z.boolean() }),
   ),
-  promote: request(vapidKey, StoredVapidKey),
+  promote: oneRequest(vapidKey, StoredVapidKey),
   /** Deletes the private key. The caller must check that no subscription uses it, unless its request forces the deletion. */
-  retire: request(vapidKey, z.object({})),
+  retire: oneRequest(vapidKey, z.object({})),
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { request } from "../envelope.ts";
+import { oneRequest } from "../envelope.ts";
 import { ProjectId } from "../ids.ts";
 
 const page = {
@@ -20,5 +20,5 @@ const answer = z.object({
 /** A request for a page of an export. */
 export const exportRows = <Fields extends z.core.$ZodLooseShape>(
   fields: Fields,
-  isHeavy?: Parameters<typeof request<typeof page & Fields, typeof answer>>[2],
-) => request({ ...page, ...fields }, answer, isHeavy);
+  isHeavy?: Parameters<typeof oneRequest<typeof page & Fields, typeof answer>>[2],
+) => oneRequest({ ...page, ...fields }, answer, isHeavy);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineRequests, list, request } from "../envelope.ts";
+import { defineRequests, listRequest, oneRequest } from "../envelope.ts";
 import { AuditCheck, AuditRow } from "../http/v1/audit.ts";
 import { Operator, OperatorRole, ProjectGrant } from "../http/v1/operators.ts";
 import { KeysetRequest, keysetPageOf, timeRange } from "../http/v1/pagination.ts";
@@ -11,13 +11,13 @@ const operator = { operatorId: OperatorId };
 
 export const operatorRequests = defineRequests("registry.operators", {
   /** The gateway creates the id and the token. A repeated request replaces the token that no caller received. */
-  create: request(
+  create: oneRequest(
     { ...operator, name: z.string(), role: OperatorRole, projects: z.array(ProjectGrant), tokenHash: SecretHash },
     Operator,
   ),
-  list: list({}, Operator),
-  get: request(operator, Operator),
-  change: request(
+  list: listRequest({}, Operator),
+  get: oneRequest(operator, Operator),
+  change: oneRequest(
     {
       ...operator,
       name: z.string().optional(),
@@ -30,7 +30,7 @@ export const operatorRequests = defineRequests("registry.operators", {
    * Signs in a person whom an identity provider names, and stores what it says of them. The first sign-in creates an operator, a
    * member. Fails with sign-in-not-permitted if the person has no group, role or grant, unless `everyone` may sign in.
    */
-  signIn: request(
+  signIn: oneRequest(
     {
       issuer: z.string(),
       subject: z.string().min(1),
@@ -42,15 +42,15 @@ export const operatorRequests = defineRequests("registry.operators", {
     Operator,
   ),
   /** Ends the sessions and sign-in codes that exist. The token stays valid. */
-  signOut: request(operator, Operator),
+  signOut: oneRequest(operator, Operator),
   /** Replaces the token. The earlier token and its sessions become invalid. */
-  rotate: request({ ...operator, tokenHash: SecretHash }, Operator),
-  delete: request(operator, z.object({})),
+  rotate: oneRequest({ ...operator, tokenHash: SecretHash }, Operator),
+  delete: oneRequest(operator, z.object({})),
 });
 
 export const auditRequests = defineRequests("registry.audit", {
   /** Lists audit rows, newest first. */
-  list: request(
+  list: oneRequest(
     {
       page: KeysetRequest,
       operator: AuditedReference.optional(),
@@ -61,7 +61,7 @@ export const auditRequests = defineRequests("registry.audit", {
     keysetPageOf(AuditRow),
   ),
   /** Checks the next rows of the chain. */
-  verify: request({ after: z.number().int().min(0) }, AuditCheck, () => true),
+  verify: oneRequest({ after: z.number().int().min(0) }, AuditCheck, () => true),
 });
 
 export type ListAuditRequest = z.infer<typeof auditRequests.list.request>;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineRequests, request } from "../envelope.ts";
+import { defineRequests, oneRequest } from "../envelope.ts";
 import { Preferences, PutUserPreferences } from "../http/v1/preferences.ts";
 import { DeviceId, ProjectId } from "../ids.ts";
 import { UserId } from "../users.ts";
@@ -9,7 +9,7 @@ const owner = { projectId: ProjectId, of: z.union([z.object({ device: DeviceId }
 
 export const preferenceRequests = defineRequests("registry.preferences", {
   /** Throws `device-not-found`. */
-  get: request(owner, Preferences),
+  get: oneRequest(owner, Preferences),
   /** Replaces all. Throws `device-not-found`, and `validation-failed` for kinds that are not declared, or critical and off. */
-  put: request({ ...owner, preferences: PutUserPreferences.shape.preferences }, Preferences),
+  put: oneRequest({ ...owner, preferences: PutUserPreferences.shape.preferences }, Preferences),
 });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineRequests, list, request } from "../envelope.ts";
+import { defineRequests, listRequest, oneRequest } from "../envelope.ts";
 import { Project, ProjectKey, ProjectListQuery, ProjectToken, Scope } from "../http/v1/admin.ts";
 import { LimitName, OwnLimits } from "../http/v1/limits.ts";
 import { QuietHours } from "../http/v1/quiet-hours.ts";
@@ -12,7 +12,7 @@ const done = z.object({});
 
 export const projectRequests = defineRequests("registry.projects", {
   /** The gateway creates the id and the token, so that a repeated request creates the same project. */
-  create: request(
+  create: oneRequest(
     {
       ...project,
       name: z.string(),
@@ -25,18 +25,22 @@ export const projectRequests = defineRequests("registry.projects", {
     },
     z.object({ project: Project, created: z.boolean() }),
   ),
-  list: list(/** `only`: of these projects. */ { only: z.array(ProjectId).optional() }, Project, ProjectListQuery),
+  list: listRequest(
+    /** `only`: of these projects. */ { only: z.array(ProjectId).optional() },
+    Project,
+    ProjectListQuery,
+  ),
   /** Throws `project-key-taken`. */
-  setKey: request({ ...project, key: ProjectKey }, Project),
+  setKey: oneRequest({ ...project, key: ProjectKey }, Project),
   /** The number of the project's devices, and its limit. */
-  deviceQuota: request(project, z.object({ devices: z.number().int().min(0), limit: z.number().int().min(1) })),
+  deviceQuota: oneRequest(project, z.object({ devices: z.number().int().min(0), limit: z.number().int().min(1) })),
   /** Null restores a default. */
-  changeLimits: request(
+  changeLimits: oneRequest(
     { ...project, limits: z.partialRecord(LimitName, z.number().int().min(0).nullable()) },
     z.object({ limits: OwnLimits }),
   ),
-  get: request(project, Project),
-  change: request(
+  get: oneRequest(project, Project),
+  change: oneRequest(
     {
       ...project,
       name: z.string().optional(),
@@ -51,11 +55,11 @@ export const projectRequests = defineRequests("registry.projects", {
     },
     Project,
   ),
-  delete: request(project, done),
+  delete: oneRequest(project, done),
 });
 
 export const tokenRequests = defineRequests("registry.tokens", {
-  create: request(
+  create: oneRequest(
     {
       ...project,
       tokenId: TokenId,
@@ -66,6 +70,6 @@ export const tokenRequests = defineRequests("registry.tokens", {
     },
     ProjectToken,
   ),
-  list: list(project, ProjectToken),
-  revoke: request({ ...project, tokenId: TokenId }, done),
+  list: listRequest(project, ProjectToken),
+  revoke: oneRequest({ ...project, tokenId: TokenId }, done),
 });

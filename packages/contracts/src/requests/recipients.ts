@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineRequests, list, request } from "../envelope.ts";
+import { defineRequests, listRequest, oneRequest } from "../envelope.ts";
 import { LineError } from "../http/v1/lines.ts";
 import { PageQuery } from "../http/v1/pagination.ts";
 import { Recipients } from "../http/v1/recipients.ts";
@@ -14,7 +14,7 @@ export const recipientRequests = defineRequests("dispatch.recipients", {
    * The keys of a chunk of recipients, whose devices registry finds. `state`: `waiting` for the chunk to be stored; `ended`: no chunk of the
    * notification is expanded any more.
    */
-  read: request(
+  read: oneRequest(
     chunk,
     z.discriminatedUnion("state", [
       z.object({ state: z.literal("waiting") }),
@@ -23,19 +23,19 @@ export const recipientRequests = defineRequests("dispatch.recipients", {
     ]),
   ),
   /** The chunk's batches are published. `unmatched`: positions in the chunk of recipients without an active device. */
-  record: request({ ...chunk, unmatched: z.array(z.number().int().min(0)) }, z.object({})),
+  record: oneRequest({ ...chunk, unmatched: z.array(z.number().int().min(0)) }, z.object({})),
   /**
    * How far its recipients are. `texts`, if they are asked for: how lines of an upload are read; absent: they came with the request. Heavy, as
    * the errors are, because the documents that it reads are large, and clients ask again and again.
    */
-  get: request(
+  get: oneRequest(
     { ...notification, texts: z.boolean().optional() },
     z.object({ recipients: Recipients, texts: PersonalTexts.pick({ values: true, declared: true }).optional() }),
     () => true,
   ),
-  errors: list(notification, LineError, PageQuery, () => true),
+  errors: listRequest(notification, LineError, PageQuery, () => true),
   /** Lines of an upload, in order: a chunk follows the lines that are stored. `kind`: of the upload. */
-  append: request(
+  append: oneRequest(
     {
       ...notification,
       kind: RecipientKind,
@@ -54,7 +54,7 @@ export const recipientRequests = defineRequests("dispatch.recipients", {
     z.object({}),
   ),
   /** How many uploads of a project wait for lines; at most `limit`. */
-  countUploads: request(
+  countUploads: oneRequest(
     { projectId: ProjectId, limit: z.number().int().min(1) },
     z.object({ uploads: z.number().int().min(0) }),
   ),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineRequests, list, request } from "../envelope.ts";
+import { defineRequests, listRequest, oneRequest } from "../envelope.ts";
 import { SubscriptionResult, Topic, TopicListQuery, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, ProjectId, TopicId } from "../ids.ts";
 
@@ -15,14 +15,14 @@ const subscription = {
 };
 
 export const topicRequests = defineRequests("registry.topics", {
-  list: list(project, Topic, TopicListQuery),
-  get: request({ ...project, topic: TopicReference }, Topic),
-  create: request(
+  list: listRequest(project, Topic, TopicListQuery),
+  get: oneRequest({ ...project, topic: TopicReference }, Topic),
+  create: oneRequest(
     { ...project, topicId: TopicId, name: TopicName, closed: z.boolean().optional() },
     z.object({ topic: Topic, created: z.boolean() }),
   ),
-  change: request({ ...project, topic: TopicReference, closed: z.boolean() }, Topic),
-  delete: request({ ...project, topic: TopicReference }, done),
-  subscribe: request(subscription, SubscriptionResult),
-  unsubscribe: request(subscription, SubscriptionResult),
+  change: oneRequest({ ...project, topic: TopicReference, closed: z.boolean() }, Topic),
+  delete: oneRequest({ ...project, topic: TopicReference }, done),
+  subscribe: oneRequest(subscription, SubscriptionResult),
+  unsubscribe: oneRequest(subscription, SubscriptionResult),
 });

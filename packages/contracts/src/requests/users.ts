@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineRequests, list, request } from "../envelope.ts";
+import { defineRequests, listRequest, oneRequest } from "../envelope.ts";
 import { CreateIdentityKey, IdentityKey } from "../http/v1/identity.ts";
 import { User, UserListQuery, UserSummary } from "../http/v1/users.ts";
 import { IdentityKeyId, ProjectId } from "../ids.ts";
@@ -11,20 +11,20 @@ const user = { ...project, userId: UserId };
 
 export const userRequests = defineRequests("registry.users", {
   /** The user of a user token. Throws `user-token-invalid`. */
-  authenticate: request({ projectId: ProjectId, userToken: UserToken }, z.object({ userId: UserId })),
-  get: request(user, User),
+  authenticate: oneRequest({ projectId: ProjectId, userToken: UserToken }, z.object({ userId: UserId })),
+  get: oneRequest(user, User),
   /** The users with devices, by id. A short page may still have a `next`. */
-  list: list(project, UserSummary, UserListQuery),
+  list: listRequest(project, UserSummary, UserListQuery),
   /** Deletes the user's devices, and makes every service erase the user. Repeatable. */
-  erase: request(user, z.object({ erasedAt: z.iso.datetime() })),
+  erase: oneRequest(user, z.object({ erasedAt: z.iso.datetime() })),
 });
 
 export const identityKeyRequests = defineRequests("registry.identity-keys", {
   /** Creates a secret, or registers a public key. The gateway creates the id, so that a repeated request creates only one key. */
-  create: request(
+  create: oneRequest(
     { ...project, keyId: IdentityKeyId, publicKey: CreateIdentityKey.shape.public_key },
     z.object({ key: IdentityKey, secret: z.string().optional() }),
   ),
-  list: list(project, IdentityKey),
-  delete: request({ ...project, keyId: IdentityKeyId }, z.object({})),
+  list: listRequest(project, IdentityKey),
+  delete: oneRequest({ ...project, keyId: IdentityKeyId }, z.object({})),
 });
