@@ -12,7 +12,7 @@ import {
   WebhookMessageListQuery,
 } from "../http/v1/webhooks.ts";
 import { DeviceId, NotificationId, ProjectId, WebhookId, WebhookMessageId } from "../ids.ts";
-import { exportRows } from "./export-rows.ts";
+import { exportRequest } from "./export-request.ts";
 
 const count = z.number().int().min(0);
 
@@ -64,7 +64,7 @@ export const openRequests = defineRequests("analytics.opens", {
     reportTimes,
   ),
   /** Rows are `ExportedOpen`. */
-  export: exportRows({ notificationId: NotificationId.optional() }),
+  export: exportRequest({ notificationId: NotificationId.optional() }),
 });
 
 export const statsRequests = defineRequests("analytics.stats", {
@@ -106,5 +106,5 @@ export const webhookMessageRequests = defineRequests("analytics.webhook-messages
 
 export const receiptRequests = defineRequests("analytics.receipts", {
   /** Rows are `ExportedReceipt`. */
-  export: exportRows({ notificationId: NotificationId.optional() }),
+  export: exportRequest({ notificationId: NotificationId.optional() }),
 });

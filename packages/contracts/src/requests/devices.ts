@@ -12,7 +12,7 @@ import { DeviceId, ProjectId } from "../ids.ts";
 import { ApnsEnvironment, AppId, FcmTokenKind, Platform, Provider, WebPushKeys } from "../platforms.ts";
 import { PushKey } from "../push-types.ts";
 import { UserId, UserToken } from "../users.ts";
-import { exportRows } from "./export-rows.ts";
+import { exportRequest } from "./export-request.ts";
 
 const project = { projectId: ProjectId };
 const device = { ...project, deviceId: DeviceId };
@@ -124,7 +124,7 @@ export const deviceRequests = defineRequests("registry.devices", {
   /** Whether a credential is the device's current one. */
   authenticate: oneRequest({ ...device, credentialHash: z.string() }, z.object({ valid: z.boolean() })),
   /** Rows are `ExportedDevice`. */
-  export: exportRows(
+  export: exportRequest(
     {
       ...deviceFilterQuery,
       ...timeRange,

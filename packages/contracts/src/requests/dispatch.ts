@@ -16,7 +16,7 @@ import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
 import { Provider } from "../platforms.ts";
 import { UserId } from "../users.ts";
 import { VapidKeyId } from "../vapid.ts";
-import { exportRows } from "./export-rows.ts";
+import { exportRequest } from "./export-request.ts";
 
 const project = { projectId: ProjectId };
 const notification = { ...project, notificationId: NotificationId };
@@ -41,7 +41,7 @@ export const notificationRequests = defineRequests("dispatch.notifications", {
     Notification,
   ),
   /** Rows are `Notification` without opens, as in `ListNotifications`. */
-  export: exportRows({ ...notificationFilterQuery, ...timeRange }),
+  export: exportRequest({ ...notificationFilterQuery, ...timeRange }),
 });
 
 export const deliveryRequests = defineRequests("dispatch.deliveries", {
@@ -62,7 +62,7 @@ export const deliveryRequests = defineRequests("dispatch.deliveries", {
     }),
   ),
   /** Rows are `ExportedDelivery`. */
-  export: exportRows({ ...timeRange, notificationId: NotificationId.optional(), status: DeliveryStatus.optional() }),
+  export: exportRequest({ ...timeRange, notificationId: NotificationId.optional(), status: DeliveryStatus.optional() }),
   /** The user of each device when its notification was sent, in the order of the request. Null: no user, or a large audience. */
   users: oneRequest(
     {

@@ -18,7 +18,7 @@ const answer = z.object({
 });
 
 /** A request for a page of an export. */
-export const exportRows = <Fields extends z.core.$ZodLooseShape>(
+export const exportRequest = <Fields extends z.core.$ZodLooseShape>(
   fields: Fields,
   isHeavy?: Parameters<typeof oneRequest<typeof page & Fields, typeof answer>>[2],
 ) => oneRequest({ ...page, ...fields }, answer, isHeavy);
