@@ -101,6 +101,15 @@ const partition = async (id: NotificationId, n: number, of: readonly Recipient[]
   return command;
 };
 
+/** Takes the commands from the broker, and lets the sweep find that batches are missing. */
+const loseCommands = async (id: NotificationId): Promise<void> => {
+  const hands = await operateBroker(dispatch.broker);
+  await hands.purge("PUSH_CMD");
+  await hands.close();
+  const notifications = notificationCollection(dispatch.database.client.db(dispatch.database.name));
+  await notifications.updateOne({ _id: id }, { $set: { nextAt: new Date(0) } });
+};
+
 test("each wave begins at its time, and the last one ends the notification", async () => {
   const id = await sendLocal(10 * hour);
   const [tokyo, berlin, none, newYork] = ["Asia/Tokyo", "Europe/Berlin", "none", "America/New_York"];
@@ -187,6 +196,7 @@ test("a cancel between waves ends it with the devices that were addressed", asyn
   dispatch.pass(hour);
   await partition(id, 0, devices(2));
   await eventually(async () => expect((await scheduleOf(id)).waves[0]).toEqual(["Asia/Tokyo", "sent", 2]));
+  await accepted(id, 2);
   await dispatch.cancel(projectId, id);
   const final = await dispatch.final(projectId, id);
   expect(final).toMatchObject({ status: "cancelled", counts: { devices: 2, accepted: 2, cancelled: 0 } });
@@ -269,15 +279,54 @@ test("when batches of several waves were lost, each wave is expanded again, in t
   await commandOf(id, 1);
   await publishExpanded(id, 1, 1, 1, "/lost");
   await eventually(async () => expect((await scheduleOf(id)).waves[1]).toEqual(["none", "sent", 1]));
-  const hands = await operateBroker(dispatch.broker);
-  await hands.purge("PUSH_CMD");
-  await hands.close();
-  const notifications = notificationCollection(dispatch.database.client.db(dispatch.database.name));
-  await notifications.updateOne({ _id: id }, { $set: { nextAt: new Date(0) } });
+  await loseCommands(id);
   await partition(id, 0, [first]);
   await partition(id, 1, [second]);
   expect(await dispatch.final(projectId, id)).toMatchObject({
     counts: { devices: 2 },
     schedule: [{ devices: 1 }, { devices: 1 }],
   });
+});
+
+test("a cancelled notification whose batches were lost ends with every device that its waves had addressed", async () => {
+  zones = ["Asia/Tokyo", "none"];
+  const id = await sendLocal(10 * hour);
+  await eventually(async () => expect((await scheduleOf(id)).waves).toHaveLength(2));
+  dispatch.pass(hour);
+  await partition(id, 0, [device()]);
+  await accepted(id, 1);
+  dispatch.pass(9 * hour);
+  await commandOf(id, 1);
+  await publishExpanded(id, 1, 1, 1, "/lost");
+  await eventually(async () => expect((await scheduleOf(id)).waves[1]).toEqual(["none", "sent", 1]));
+  await dispatch.cancel(projectId, id);
+  await loseCommands(id);
+  await commandOf(id, 0);
+  await publishExpanded(id, 0, 1, 1, "/again");
+  await partition(id, 1, [device()]);
+  expect(await dispatch.final(projectId, id)).toMatchObject({ status: "cancelled", counts: { devices: 2 } });
+});
+
+test("a wave that took place stays in the plan when waves before it are expanded again", async () => {
+  zones = ["Asia/Tokyo", "Europe/Berlin", "none"];
+  const id = await sendLocal(10 * hour);
+  await eventually(async () => expect((await scheduleOf(id)).waves).toHaveLength(3));
+  dispatch.pass(hour);
+  await commandOf(id, 0);
+  await publishExpanded(id, 0, 1, 1, "/lost");
+  await eventually(async () => expect((await scheduleOf(id)).waves[0]).toEqual(["Asia/Tokyo", "sent", 1]));
+  dispatch.pass(9 * hour);
+  for (const n of [1, 2]) await partition(id, n, [device()]);
+  await accepted(id, 2);
+  // The only device of the last wave has moved.
+  zones = ["Asia/Tokyo", "Europe/Berlin"];
+  await loseCommands(id);
+  await partition(id, 0, [device()]);
+  for (const n of [1, 2]) {
+    await commandOf(id, n);
+    await publishExpanded(id, n, 1, 1, "/again");
+  }
+  const { counts, schedule = [] } = await dispatch.final(projectId, id);
+  expect(counts).toMatchObject({ devices: 3 });
+  expect(schedule.map(({ devices }) => devices)).toEqual([1, 1, 1]);
 });

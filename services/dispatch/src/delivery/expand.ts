@@ -3,13 +3,13 @@ import { audienceOfContent, ExpandV1, type NotificationId, type ProjectId, pages
 import { createGroupCommit, type Logger, type PeriodicTask, runEvery } from "@herald/kit";
 import { laneOf } from "@herald/rules";
 import type { Deps } from "../deps.ts";
-import { oneExpansion } from "../domain/expansions.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { ActivitySends } from "./activity-sends.ts";
 import type { RuleEvaluator } from "./rule-evaluator.ts";
 
 /** The expansion that is next, as registry needs it. The time to live of devices of some zones begins with it. */
-const nextOf = ({ expansions = oneExpansion(new Date()), expiresAt }: NotificationRecord) => {
+const nextOf = ({ _id, expansions, expiresAt }: NotificationRecord) => {
+  if (!expansions) throw new Error(`${_id} has no expansions`);
   const { n, list, local } = expansions;
   const { at, zones, skip } = list[n] ?? {};
   return {

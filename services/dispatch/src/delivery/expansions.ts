@@ -51,7 +51,8 @@ export const createExpansions = ({ bus, notifications, finisher, dueMessages, no
         return false;
       }
       const { local, list } = expansions;
-      const planned = local ? replan(expansions, await waves(local, document)) : list;
+      // One that takes place again keeps its zones, and those behind it.
+      const planned = local && next.devices === undefined ? replan(expansions, await waves(local, document)) : list;
       return notifications.advance(projectId, id, toAccepted({ ...document, expansions }, planned));
     },
 

@@ -108,7 +108,9 @@ export const toExpanded = (known: NotificationState & Expanding, { list, expande
   const { step, stop } = known;
   const { n } = known.expansions;
   const isLost = step === "delivering";
-  const next = stop || isLost ? undefined : list[n + 1];
+  // After a loss, those that took place before a stop take place again.
+  const following = isLost ? undefined : list[n + 1];
+  const next = stop && following?.devices === undefined ? undefined : following;
   const transition: Transition = {
     filter: {
       "expansions.n": n,
@@ -129,13 +131,13 @@ export const toExpanded = (known: NotificationState & Expanding, { list, expande
   return { next, transition };
 };
 
-/** `scheduled` → `delivering`: the other expansions do not take place. `cancelled`: because of a cancel. */
+/** `scheduled` → `delivering`: expansions that did not take place yet do not. `cancelled`: because of a cancel. */
 export const toLastExpansion = ({ expansions: { n, list } }: Expanding, now: Date, cancelled: boolean): Transition => ({
   filter: { step: "scheduled", "expansions.n": n },
   update: {
     $set: {
       step: "delivering",
-      "expansions.list": list.slice(0, n),
+      "expansions.list": list.filter((one, index) => index < n || one.devices !== undefined),
       nextAt: checkAfter(now),
       ...(cancelled && { status: "cancelled" as const, stop: { kind: "cancelled" as const, at: now } }),
     },
