@@ -144,7 +144,7 @@ export const deliveryReasons = {
   "value-missing": "A text shows a value that the recipient does not have, and has no `default` for it.",
   "link-refused": "With the recipient's values a link is not one that may be opened.",
   "render-failed": "A text could not be rendered with the recipient's values.",
-  "values-lost": "The recipient's values were lost with the broker's data.",
+  "values-lost": "The recipient's values are no longer stored.",
   expired: "The notification's time to live ended before the provider accepted it.",
   cancelled: "The notification was cancelled before it was sent to this device.",
   moved: "While the push waited, the device was deleted, deactivated or given to another user.",

@@ -26,6 +26,8 @@ export const createByteCache = <Key extends string, Value extends object>({
 }) => {
   const cache = new LRUCache<Key, Value>({
     ...refresh,
+    // Who waits for a value gets it, also if others took its place meanwhile.
+    ignoreFetchAbort: true,
     maxSize: maxBytes,
     sizeCalculation: (value) => sizeOf(value) + entryBytes,
   });

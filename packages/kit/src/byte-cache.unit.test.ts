@@ -35,6 +35,17 @@ describe("a cache in bytes", () => {
   });
 });
 
+test("who waits for a value gets it, also if others take its place meanwhile", async () => {
+  const { promise, resolve } = Promise.withResolvers<{ text: string }>();
+  const fetchMethod = (key: string) => (key === "slow" ? promise : Promise.resolve({ text: "x".repeat(1_000) }));
+  const options = { name: "test", maxBytes: 3_000, sizeOf: ({ text }: { text: string }) => text.length, fetchMethod };
+  const cached = createByteCache<string, { text: string }>(options);
+  const slow = cached.fetch("slow");
+  for (const key of ["a", "b", "c", "d", "e"]) await cached.fetch(key);
+  resolve({ text: "slow" });
+  expect(await slow).toEqual({ text: "slow" });
+});
+
 describe("the memory of a value", () => {
   test("is at least the size of its JSON", () => {
     fc.assert(

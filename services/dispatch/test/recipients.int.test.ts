@@ -9,9 +9,10 @@ import {
   userKey,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { createUserEraser } from "../src/stores/erase-user.ts";
 import { notificationCollection } from "../src/stores/notification-document.ts";
+import { createNotificationStore } from "../src/stores/notification-store.ts";
 import { createRecipientStore } from "../src/stores/recipient-store.ts";
 import { createSmallSendStore } from "../src/stores/small-send-store.ts";
 import { type DispatchTest, device, nextNotificationId, startDispatchTest } from "./dispatch-fixture.ts";
@@ -21,6 +22,9 @@ beforeAll(async () => {
   dispatch = await startDispatchTest();
 });
 afterAll(() => dispatch.stop());
+afterEach(() => {
+  dispatch.clock.ahead = 0;
+});
 
 const line = (n: number, values: RecipientLine["values"] = {}): RecipientLine => ({ n, key: `u${n}`, values });
 const textsOf = (lines: readonly RecipientLine[]) => ({
@@ -86,6 +90,15 @@ test("chunks are read in order until the notification ends, and keep no values t
   const chunks = dispatch.database.client.db(dispatch.database.name).collection("recipients");
   const values = { $or: [{ content: { $exists: true } }, { keys: { $exists: true } }] };
   expect(await chunks.find({ ...values, notificationId: id }).toArray()).toEqual([]);
+});
+
+test("batches that come after a lost expansion still find the values of their recipients", async () => {
+  const { projectId, id } = await send([[line(1, { name: "Ann" }), line(2, { name: "Bea" })]]);
+  const notifications = createNotificationStore(dispatch.database.client.db(dispatch.database.name));
+  await notifications.expansionLost(projectId, id, dispatch.now());
+  dispatch.pass(2 * 60_000);
+  await dispatch.final(projectId, id);
+  expect(await store().lines(projectId, id, 0)).toContain("Bea");
 });
 
 test("an erased user's values are removed, and the others' places stay", async () => {

@@ -111,8 +111,8 @@ export const createFinisher = ({ notifications, recipients, ledger, outbox, now 
         if (document.end) return document.expanded?.lost ? amend(document) : undefined;
         const sums = await finalSums(document);
         if (!sums) return;
-        // Every device has its result: their values are not needed any more.
-        if (document.listed) await recipients.removeValues(projectId, id);
+        // Every device has its result: their values are not needed any more, unless batches may still come.
+        if (document.listed && !document.expanded?.lost) await recipients.removeValues(projectId, id);
         const written = await notifications.finish(document, { ...sums, now: now() });
         if (written) return outbox.publishEnd(written);
         // It was cancelled, or another process has ended it: read it again.

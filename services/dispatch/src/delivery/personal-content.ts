@@ -21,7 +21,8 @@ export const createPersonalContent = (
   const render = createRenderPersonal(content, personal);
   const needsValues = content.recipients !== undefined || personal.devicePaths !== undefined;
   return ({ values, userId, locale }) => {
-    if (values === undefined && needsValues) return failed("values-lost", "");
+    const isLost = needsValues && (values === undefined || (personal.devicePaths && values.device === undefined));
+    if (isLost) return failed("values-lost", "");
     const user = userId === undefined || userId === erasedUser ? {} : { user: { id: userId } };
     const rendered = render({ ...values, ...user }, locale);
     return "content" in rendered ? rendered : failed(rendered.reason, rendered.detail);

@@ -98,7 +98,8 @@ export const createPipeline = (deps: PipelineDeps) => {
     const content = cached.document.content.activity && (await activities.current(cached.document));
     // The rows of a small send have them.
     const { kind } = (cached.document.expansions && cached.document.content.recipients) ?? {};
-    const withValues = kind && (await deps.recipientValues(run, kind));
+    const withValues =
+      kind && (await retryWhileUnavailable(() => deps.recipientValues(run, kind), growingPause(signal)));
     const replaced = content === undefined && cached.document.content.activity !== undefined;
     const reason = replaced ? "replaced" : run.skip;
     const skipped = reason ? allSkipped(all, reason) : also;

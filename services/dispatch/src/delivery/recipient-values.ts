@@ -14,7 +14,7 @@ import type { RecipientStore } from "../stores/recipient-store.ts";
 /** What of a device is the key of its recipient. */
 export const keyOfRecipient = { user: "userId", device: "id", token: "token" } as const;
 
-/** Five of the largest chunks: more than batches of them are sent at a time. */
+/** Five of the largest chunks, whose batches are sent one after the other. */
 const cachedBytes = 16 * 1_048_576;
 /** Bytes of lines in memory for each character of their JSON: some 6, by a heap with chunks of short values. */
 const parsedPerCharacter = 8;
