@@ -11,7 +11,7 @@ export type RecipientKind = z.infer<typeof RecipientKind>;
 
 /**
  * The limits of one notification's recipients. `inline`: in the request that sends it. `lines`: of an uploaded file. `uploads`: of a project
- * that wait for lines. `chunkBytes`: of its lines and their errors as JSON; as a text in the JSON of a message they are at most twice as long.
+ * that wait for lines. `chunkBytes`: of its lines, their keys and errors as JSON; as a text in the JSON of a message they are at most twice as long.
  * `waitingChunks`: of a notification, that are stored and not expanded. `dryRunErrors`: of lines, that a dry run answers.
  * `uploadMs` and `inlineMs`: after this time without a new line, a list that is not whole ends.
  */

@@ -48,7 +48,8 @@ export const recipientLines = ({ kind, texts, seen, append }: Options): LineKind
       }
       if (!seen.add(found.key)) return { entry: {}, bytes: 0 };
       const json = JSON.stringify({ n, ...found });
-      return { entry: { recipient: { json, key: found.key } }, bytes: Buffer.byteLength(json) + 1 };
+      const bytes = Buffer.byteLength(json) + Buffer.byteLength(JSON.stringify(found.key)) + 2;
+      return { entry: { recipient: { json, key: found.key } }, bytes };
     },
     store: ({ firstLine, lastLine, entries, last }) => {
       const accepted = entries.flatMap(({ recipient }) => recipient ?? []);

@@ -96,6 +96,12 @@ test("a chunk fits into a message, whatever its lines and errors contain", async
   for (const chunk of chunks) expect(Buffer.byteLength(JSON.stringify(chunk))).toBeLessThan(900_000);
 });
 
+test("a chunk fits into a message, whatever its keys contain", async () => {
+  const { chunks } = await store(Array.from({ length: 4_000 }, (_, at) => recipient('"'.repeat(115) + at)));
+  expect(chunks.reduce((all, chunk) => all + chunk.recipients, 0)).toBe(4_000);
+  for (const chunk of chunks) expect(Buffer.byteLength(JSON.stringify(chunk))).toBeLessThan(900_000);
+});
+
 test.each<[string, FileLine, string]>([
   ["without `target`", text("user,sum"), "body: the first row must name the columns: `target`, and the variables"],
   ["of 201 columns", text(`target${",a".repeat(200)}`), "body: a CSV file may have at most 200 columns"],

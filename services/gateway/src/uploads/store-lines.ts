@@ -25,8 +25,8 @@ export type LineKind<Entry> = {
   readonly store: (chunk: LineChunk<Entry>) => Promise<unknown>;
 };
 
-/** Between tries while too many chunks wait, of which the next one leaves soon. */
-const fullRetryMs = 100;
+/** Between tries while too many chunks wait: they keep the service behind them busy for longer. */
+const fullRetryMs = 250;
 
 type Options = {
   readonly isCsv: boolean;
