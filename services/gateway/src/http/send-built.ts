@@ -13,6 +13,9 @@ export const sendBuilt = async (
   response: ServerResponse,
   { folder, name, headers }: BuiltFile,
 ): Promise<boolean> => {
+  // Built files have no state that a precondition could name.
+  delete request.headers["if-match"];
+  delete request.headers["if-unmodified-since"];
   (response as Response).type(extname(name)).vary("accept-encoding");
   const send = (file: string, encoding: OutgoingHttpHeaders) => {
     const { promise, resolve, reject } = Promise.withResolvers<boolean>();

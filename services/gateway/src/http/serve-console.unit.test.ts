@@ -55,6 +55,14 @@ test("a file whose name contains its hash is kept by browsers, compressed where 
   expect(packed.headers.get("cache-control")).toContain("immutable");
 });
 
+test.each<Record<string, string>>([
+  { "if-match": "*" },
+  { "if-match": '"x"' },
+  { "if-unmodified-since": "Thu, 01 Jan 1970 00:00:00 GMT" },
+])("a file has no state that %j could name", async (headers) => {
+  for (const path of ["/console", "/console/assets/main-1a2b.js"]) expect((await get(path, headers)).status).toBe(200);
+});
+
 test.each(["/console/..%2fsecret.txt", "/console/assets/..%2f..%2fsecret.txt", "/console/%2e%2e/secret.txt"])(
   "%s leads to no other file",
   async (path) => {
