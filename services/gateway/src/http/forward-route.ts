@@ -2,7 +2,7 @@ import type { ProjectId, RequestContract } from "@herald/contracts";
 import { z } from "zod";
 import type { CallerKind, CallerOf } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
-import { type FieldsOf, fieldsOf, type ParamsOf } from "./path-params.ts";
+import { fieldsOf, type ParamsOf, type PathFieldsOf } from "./path-params.ts";
 import { keysetRequest, noContent, pageReply, pageRequest } from "./reply.ts";
 import {
   type Declaration,
@@ -19,7 +19,7 @@ type NewIds = Readonly<Record<string, (at: Date) => string>>;
 
 /** The fields of a request that the route need not add. */
 type Given<Path extends string, Kind extends CallerKind, Query extends z.ZodObject> =
-  | keyof FieldsOf<Path>
+  | keyof PathFieldsOf<Path>
   | ([CallerOf<Kind>] extends [{ projectId: ProjectId }] ? "projectId" : never)
   | keyof Query["shape"]
   | (Query["shape"] extends { per_page: unknown } ? "page" : never);
@@ -43,7 +43,7 @@ type Forward<
   /** The request, with the query of the route if it is a list. */
   readonly forward: RequestContract<Request, Answer> & { readonly query?: Query };
   /** The description of the response. */
-  readonly answer: string;
+  readonly response: string;
   /** The status of the response; absent: 200, or 204 for an empty answer. */
   readonly status?: 201 | 202 | 204;
   /** What the response shows, if it is not the answer. */
@@ -93,7 +93,7 @@ export const forwardRoute = <
 ): Route => {
   const {
     forward,
-    answer: description,
+    response: description,
     status,
     schema,
     show,
@@ -104,10 +104,14 @@ export const forwardRoute = <
     Forward<z.ZodObject, z.ZodType, z.ZodObject, string, HandledRequest, z.ZodType> & { readonly newId?: NewIds };
   const { query: page, answer } = forward;
   const isEmpty = status === 204 || (answer instanceof z.ZodObject && Object.keys(answer.shape).length === 0);
-  const [idField = "", makeId] = Object.entries(newId ?? {})[0] ?? [];
+  const [idField, makeId] = Object.entries(newId ?? {})[0] ?? [];
 
   const reply = async (deps: RouteDeps, request: HandledRequest, id?: string) => {
-    const fields = { ...givenFields(request, route), [idField]: id, ...(await add?.(request, deps)) };
+    const fields = {
+      ...givenFields(request, route),
+      ...(idField && { [idField]: id }),
+      ...(await add?.(request, deps)),
+    };
     const asked = Object.entries(fields).filter(([name]) => name in forward.request.shape);
     const answered: unknown = await deps.sendRequest(forward, Object.fromEntries(asked));
     const shown = (one: unknown) => (show ? show(one, request, deps) : one);

@@ -67,7 +67,7 @@ export type ParamsOf<Path extends string> = {
 };
 
 /** The fields of requests that have the parameters of a path. */
-export type FieldsOf<Path extends string> = {
+export type PathFieldsOf<Path extends string> = {
   readonly [Key in Extract<Keys<Path>, keyof typeof pathParams> as (typeof pathParams)[Key]["field"]]: z.output<
     (typeof pathParams)[Key]["schema"]
   >;

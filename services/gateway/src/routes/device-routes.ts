@@ -111,7 +111,7 @@ export const deviceRoutes = [
     access: projectOrDevice("read"),
     forward: deviceRequests.get,
     show: (device, { caller }) => deviceFor(caller)(device),
-    answer: "The device",
+    response: "The device",
   }),
   defineRoute("changeDevice", "patch /api/v1/devices/{id}", {
     summary: "Change a device",
@@ -151,7 +151,7 @@ export const deviceRoutes = [
     summary: "Delete a device",
     access: projectOrDevice("devices"),
     forward: deviceRequests.delete,
-    answer: "The device is deleted",
+    response: "The device is deleted",
   }),
 ];
 

@@ -40,8 +40,16 @@ const timeRangeOf = ({ created_after, created_before }: Parameters<typeof pageRe
   return { createdAfter, createdBefore };
 };
 
-type Page = { readonly projectId: ProjectId; readonly after?: string; readonly limit: number };
-type ExportQuery = { readonly format?: ExportFormat | undefined; readonly after?: string | undefined };
+type TimeRange = Parameters<typeof pageRequest>[0];
+type ExportQuery = Pick<TimeRange, "created_after" | "created_before"> & {
+  readonly format?: ExportFormat | undefined;
+  readonly after?: string | undefined;
+};
+type Page = ReturnType<typeof timeRangeOf> & {
+  readonly projectId: ProjectId;
+  readonly after?: string;
+  readonly limit: number;
+};
 
 type Export<Query extends z.ZodType<ExportQuery>> = {
   readonly operation: string;
@@ -73,10 +81,11 @@ const defineExport = <Query extends z.ZodType<ExportQuery>>({
     handle: async (deps, { caller, query, message: { headers }, recheck }) => {
       const format = rowFormat(query.format ?? preferredFormat(headers.accept), row);
       const gzip = acceptsGzip(headers["accept-encoding"]);
+      const range = timeRangeOf(query);
       const body = await deps.exportStreams.open({
         ...{ owner: shareOwner(caller), format, gzip, after: query.after || undefined, recheck },
         read: (after, limit) =>
-          read(deps, { projectId: caller.projectId, limit, ...(after !== undefined && { after }) }, query),
+          read(deps, { projectId: caller.projectId, limit, ...(after !== undefined && { after }), ...range }, query),
       });
       return {
         status: 200 as const,
@@ -98,8 +107,8 @@ export const exportRoutes = [
     sorted: "by `id`, or as a send meets them with `match`",
     query: DeviceExportQuery,
     row: ExportedDevice,
-    read: ({ sendRequest }, page, { status, platform, user_id, token, app, match, include, ...range }) => {
-      const filter = { status, platform, user_id, token, app, match, ...timeRangeOf(range) };
+    read: ({ sendRequest }, page, { status, platform, user_id, token, app, match, include }) => {
+      const filter = { status, platform, user_id, token, app, match };
       return sendRequest(deviceRequests.export, { ...page, ...filter, keys: include === "keys" });
     },
   }),
@@ -109,8 +118,8 @@ export const exportRoutes = [
     summary: "Export notifications with their counts",
     query: NotificationExportQuery,
     row: ExportedNotification,
-    read: async (deps, page, { status, kind, label, push_type, ...range }) => {
-      const filter = { status, kind, label, push_type, ...timeRangeOf(range) };
+    read: async (deps, page, { status, kind, label, push_type }) => {
+      const filter = { status, kind, label, push_type };
       const { rows, next } = await deps.sendRequest(notificationRequests.export, { ...page, ...filter });
       const found = rows.map((row) => JSON.parse(row) as Notification);
       const pages = Array.from({ length: Math.ceil(found.length / opensAtATime) }, (_, at) =>
@@ -125,8 +134,8 @@ export const exportRoutes = [
     summary: "Export deliveries: the result of each notification for each device",
     query: DeliveryExportQuery,
     row: ExportedDelivery,
-    read: ({ sendRequest }, page, { notification: notificationId, status, ...range }) =>
-      sendRequest(deliveryRequests.export, { ...page, notificationId, status, ...timeRangeOf(range) }),
+    read: ({ sendRequest }, page, { notification: notificationId, status }) =>
+      sendRequest(deliveryRequests.export, { ...page, notificationId, status }),
   }),
   defineExport({
     operation: "exportOpens",

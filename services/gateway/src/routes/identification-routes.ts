@@ -223,13 +223,13 @@ export const identityKeyRoutes = [
     summary: "List a project's identity keys, oldest first",
     access: projectViewer,
     forward: identityKeyRequests.list,
-    answer: "A page of keys, without their secrets",
+    response: "A page of keys, without their secrets",
   }),
   forwardRoute("deleteIdentityKey", "delete /admin/v1/projects/{id}/identity-keys/{key}", {
     summary: "Delete an identity key",
     description: "User tokens signed with it are refused from now on. Devices keep their users.",
     access: projectAdmin,
     forward: identityKeyRequests.delete,
-    answer: "The key is deleted",
+    response: "The key is deleted",
   }),
 ];

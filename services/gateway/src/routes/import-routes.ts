@@ -19,14 +19,14 @@ export const importRoutes = [
     newId: { importId: newImportId },
     add: ({ body }) => ({ format: body.import.format, dryRun: body.import.dry_run ?? false }),
     status: 201,
-    answer: "The import waits for its file",
+    response: "The import waits for its file",
     errors: ["quota-exceeded"],
   }),
   forwardRoute("listImports", "get /api/v1/imports", {
     summary: "List imports, oldest first",
     access: project("devices"),
     forward: importRequests.list,
-    answer: "A page of imports",
+    response: "A page of imports",
   }),
   forwardRoute("getImport", "get /api/v1/imports/{id}", {
     summary: "Read the progress and report of an import",
@@ -34,7 +34,7 @@ export const importRoutes = [
       "Once it is completed, it also lists the fields of the file that devices did not get, and those that have another name in the device.",
     access: project("devices"),
     forward: importRequests.get,
-    answer: "The import",
+    response: "The import",
   }),
   forwardRoute("listImportErrors", "get /api/v1/imports/{id}/errors", {
     summary: "List the errors of an import, by line",
@@ -42,7 +42,7 @@ export const importRoutes = [
       "An import keeps 10,000 errors, of which at most 5,000 have the code `unsupported-platform`; `errors_left_out` of the import counts the others.",
     access: project("devices"),
     forward: importRequests.errors,
-    answer: "A page of errors",
+    response: "A page of errors",
   }),
   defineRoute("uploadImport", "put /api/v1/imports/{id}/content", {
     summary: "Upload the file of an import",

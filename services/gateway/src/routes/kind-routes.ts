@@ -11,13 +11,13 @@ export const kindRoutes = [
     summary: "List the kinds that a project has declared, sorted by name",
     access: projectViewer,
     forward: kindRequests.list,
-    answer: "A page of kinds",
+    response: "A page of kinds",
   }),
   forwardRoute("getKind", "get /admin/v1/projects/{id}/kinds/{kind}", {
     summary: "Read a kind",
     access: projectViewer,
     forward: kindRequests.get,
-    answer: "The kind",
+    response: "The kind",
   }),
   defineRoute("putKind", "put /admin/v1/projects/{id}/kinds/{kind}", {
     summary: "Declare a kind of notifications, or replace its declaration",
@@ -43,6 +43,6 @@ export const kindRoutes = [
       "Sends that name it go to every device, any number of times. What people chose counts again if it is declared again.",
     access: projectAdmin,
     forward: kindRequests.delete,
-    answer: "The kind is deleted",
+    response: "The kind is deleted",
   }),
 ];

@@ -223,7 +223,7 @@ export const notificationRoutes = [
     }),
     schema: WithoutOpens,
     show: withoutOpens,
-    answer: "The changed notification",
+    response: "The changed notification",
     errors: ["notification-gone", "notification-final", "notification-started"],
   }),
   forwardRoute("cancelNotification", "delete /api/v1/notifications/{id}", {
@@ -234,7 +234,7 @@ export const notificationRoutes = [
     forward: notificationRequests.cancel,
     schema: WithoutOpens,
     show: withoutOpens,
-    answer: "The notification is cancelled",
+    response: "The notification is cancelled",
     errors: ["notification-gone", "notification-final"],
   }),
   defineRoute("listDeliveries", "get /api/v1/notifications/{id}/deliveries", {

@@ -70,14 +70,14 @@ export const operatorRoutes = [
     access: viewer,
     forward: operatorRequests.list,
     show: shown,
-    answer: "A page of operators, without their tokens",
+    response: "A page of operators, without their tokens",
   }),
   forwardRoute("getOperator", "get /admin/v1/operators/{id}", {
     summary: "Read an operator",
     access: viewer,
     forward: operatorRequests.get,
     show: shown,
-    answer: "The operator",
+    response: "The operator",
   }),
   forwardRoute("changeOperator", "patch /admin/v1/operators/{id}", {
     summary: "Change an operator's name, role or grants",
@@ -90,7 +90,7 @@ export const operatorRoutes = [
       return operator;
     },
     show: shown,
-    answer: "The changed operator",
+    response: "The changed operator",
   }),
   defineRoute("rotateOperatorToken", "post /admin/v1/operators/{id}/token", {
     summary: "Replace an operator's token",
@@ -115,14 +115,14 @@ export const operatorRoutes = [
     access: adminOnly,
     forward: operatorRequests.signOut,
     status: 204,
-    answer: "The sessions have ended",
+    response: "The sessions have ended",
   }),
   forwardRoute("deleteOperator", "delete /admin/v1/operators/{id}", {
     summary: "Delete an operator",
     description: "All gateways refuse the operator's token, and end its sessions, within a second.",
     access: adminOnly,
     forward: operatorRequests.delete,
-    answer: "The operator is deleted",
+    response: "The operator is deleted",
   }),
 ];
 

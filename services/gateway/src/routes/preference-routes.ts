@@ -13,7 +13,7 @@ export const preferenceRoutes = [
     access: projectOrDevice("devices"),
     forward: preferenceRequests.get,
     add: ({ params }) => ({ of: { device: params.id } }),
-    answer: "The kinds",
+    response: "The kinds",
   }),
   forwardRoute("putDevicePreferences", "put /api/v1/devices/{id}/preferences", {
     tag: "Devices",
@@ -23,7 +23,7 @@ export const preferenceRoutes = [
     body: PutDevicePreferences,
     forward: preferenceRequests.put,
     add: ({ params, body }) => ({ of: { device: params.id }, ...body }),
-    answer: "The kinds",
+    response: "The kinds",
   }),
   forwardRoute("getUserPreferences", "get /api/v1/users/{user}/preferences", {
     summary: "Read which kinds of notifications a user gets, and the user's quiet hours",
@@ -31,7 +31,7 @@ export const preferenceRoutes = [
     access: projectOrUser("devices"),
     forward: preferenceRequests.get,
     add: ({ params }) => ({ of: { user: params.user } }),
-    answer: "The kinds and hours",
+    response: "The kinds and hours",
   }),
   forwardRoute("putUserPreferences", "put /api/v1/users/{user}/preferences", {
     summary: "Set which kinds of notifications a user gets, and the user's quiet hours",
@@ -42,6 +42,6 @@ export const preferenceRoutes = [
     body: PutUserPreferences,
     forward: preferenceRequests.put,
     add: ({ params, body }) => ({ of: { user: params.user }, ...body }),
-    answer: "The kinds and hours",
+    response: "The kinds and hours",
   }),
 ];

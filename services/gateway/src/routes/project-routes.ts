@@ -68,13 +68,13 @@ export const projectRoutes = [
     add: ({ caller: { operator } }) => ({
       only: roleIncludes(operator.role, "viewer") ? undefined : operator.projects.map(({ id }) => id),
     }),
-    answer: "A page of projects",
+    response: "A page of projects",
   }),
   forwardRoute("getProject", "get /admin/v1/projects/{id}", {
     summary: "Read a project",
     access: projectViewer,
     forward: projectRequests.get,
-    answer: "The project",
+    response: "The project",
   }),
   defineRoute("listProjectLimits", "get /admin/v1/projects/{id}/limits", {
     summary: "List the limits and quotas of a project",
@@ -99,7 +99,7 @@ export const projectRoutes = [
     add: ({ body }) => body,
     schema: OwnLimits,
     show: ({ limits }) => limits,
-    answer: "What is set for this project; the others have their defaults",
+    response: "What is set for this project; the others have their defaults",
   }),
   forwardRoute("changeProject", "patch /admin/v1/projects/{id}", {
     summary: "Change a project",
@@ -115,7 +115,7 @@ export const projectRoutes = [
       quietHours: project.quiet_hours,
       defaultTimeZone: project.default_time_zone,
     }),
-    answer: "The changed project",
+    response: "The changed project",
   }),
   forwardRoute("setProjectKey", "put /admin/v1/projects/{id}/key", {
     summary: "Set a project's key",
@@ -124,14 +124,14 @@ export const projectRoutes = [
     body: SetProjectKey,
     forward: projectRequests.setKey,
     add: ({ body }) => body,
-    answer: "The project with its key",
+    response: "The project with its key",
     errors: ["project-key-taken"],
   }),
   forwardRoute("deleteProject", "delete /admin/v1/projects/{id}", {
     summary: "Delete a project and all its data",
     access: adminOnly,
     forward: projectRequests.delete,
-    answer: "The project is deleted",
+    response: "The project is deleted",
   }),
 ];
 
@@ -143,5 +143,5 @@ export const getStats = forwardRoute("getStats", "get /api/v1/stats", {
   query: StatsQuery,
   forward: statsRequests.get,
   add: ({ query }, { now }) => ({ request: toStatsRequest(query, now()) }),
-  answer: "A series of intervals without gaps, and totals",
+  response: "A series of intervals without gaps, and totals",
 });

@@ -40,14 +40,14 @@ const routesOf = (provider: Provider): Route[] => {
       body: providerSettings[provider] as z.ZodType,
       forward: providerRequests.put,
       add: async (request, deps) => ({ ...(await ofProject(request, deps)), settings: request.body }),
-      answer: "The settings, without secrets",
+      response: "The settings, without secrets",
     }),
     forwardRoute(`get${operations[provider]}Provider`, `get ${path}`, {
       access: projectViewer,
       summary: `Read a project's ${name} settings`,
       forward: providerRequests.get,
       add: ofProject,
-      answer: "The settings, without secrets",
+      response: "The settings, without secrets",
       errors: ["provider-not-found"],
     }),
     forwardRoute(`delete${operations[provider]}Provider`, `delete ${path}`, {
@@ -55,7 +55,7 @@ const routesOf = (provider: Provider): Route[] => {
       summary: `Delete a project's ${name} settings`,
       forward: providerRequests.delete,
       add: ofProject,
-      answer: "The settings are deleted",
+      response: "The settings are deleted",
       errors: ["provider-not-found"],
     }),
     defineRoute(`test${operations[provider]}Provider`, `post ${path}/test`, {

@@ -60,7 +60,7 @@ export const recipientRoutes = [
     forward: recipientRequests.get,
     schema: Recipients,
     show: ({ recipients }) => recipients,
-    answer: "The recipients",
+    response: "The recipients",
     errors: ["notification-gone"],
   }),
   forwardRoute("listRecipientErrors", "get /api/v1/notifications/{id}/recipients/errors", {
@@ -68,7 +68,7 @@ export const recipientRoutes = [
     description: "Keeps 10,000 errors of refused lines; `errors_left_out` of the recipients counts the others.",
     access: project("read"),
     forward: recipientRequests.errors,
-    answer: "A page of errors",
+    response: "A page of errors",
     errors: ["notification-gone"],
   }),
   defineRoute("uploadRecipients", "put /api/v1/notifications/{id}/recipients", {

@@ -26,7 +26,7 @@ export const templateRoutes = [
     summary: "List templates, sorted by name",
     access: project("read"),
     forward: templateRequests.list,
-    answer: "A page of templates",
+    response: "A page of templates",
   }),
   defineRoute("getTemplate", "get /api/v1/templates/{name}", {
     summary: "Read a template: its draft, or a version",
@@ -93,7 +93,7 @@ export const templateRoutes = [
     description: "The last hundred.",
     access: project("read"),
     forward: templateRequests.versions,
-    answer: "A page of versions",
+    response: "A page of versions",
   }),
   defineRoute("previewTemplate", "post /api/v1/templates/{name}/preview", {
     summary: "Render a template with values",

@@ -57,13 +57,13 @@ export const tokenRoutes = [
     summary: "List a project's tokens, oldest first",
     access: projectViewer,
     forward: tokenRequests.list,
-    answer: "A page of tokens, without their secrets",
+    response: "A page of tokens, without their secrets",
   }),
   forwardRoute("revokeToken", "delete /admin/v1/projects/{id}/tokens/{token}", {
     summary: "Revoke a project token",
     description: "All gateways refuse it within a second.",
     access: projectAdmin,
     forward: tokenRequests.revoke,
-    answer: "The token is revoked",
+    response: "The token is revoked",
   }),
 ];

@@ -20,7 +20,7 @@ export const topicRoutes = [
     description: "Oldest first, unless `sort` says otherwise; by name with `prefix`.",
     access: project("read"),
     forward: topicRequests.list,
-    answer: "A page of topics",
+    response: "A page of topics",
   }),
   defineRoute("createTopic", "post /api/v1/topics", {
     summary: "Create a topic",
@@ -43,7 +43,7 @@ export const topicRoutes = [
     summary: "Read a topic, by id or name",
     access: project("read"),
     forward: topicRequests.get,
-    answer: "The topic",
+    response: "The topic",
   }),
   forwardRoute("changeTopic", "patch /api/v1/topics/{id}", {
     summary: "Close or reopen a topic",
@@ -52,13 +52,13 @@ export const topicRoutes = [
     body: ChangeTopic,
     forward: topicRequests.change,
     add: ({ body }) => body.topic,
-    answer: "The changed topic",
+    response: "The changed topic",
   }),
   forwardRoute("deleteTopic", "delete /api/v1/topics/{id}", {
     summary: "Delete a topic and its subscriptions",
     access: project("devices"),
     forward: topicRequests.delete,
-    answer: "The topic is deleted",
+    response: "The topic is deleted",
   }),
   forwardRoute("subscribeDevices", "put /api/v1/topics/{id}/devices", {
     summary: "Subscribe up to 1,000 devices",
@@ -68,7 +68,7 @@ export const topicRoutes = [
     body: TopicDevices,
     forward: topicRequests.subscribe,
     add: ({ body }) => ({ ...body, create: true }),
-    answer: "The changes",
+    response: "The changes",
     errors: ["topic-not-found", "topic-exists"],
   }),
   forwardRoute("unsubscribeDevices", "delete /api/v1/topics/{id}/devices", {
@@ -77,7 +77,7 @@ export const topicRoutes = [
     body: TopicDevices,
     forward: topicRequests.unsubscribe,
     add: ({ body }) => ({ ...body, create: false }),
-    answer: "The changes",
+    response: "The changes",
   }),
 ];
 
@@ -103,7 +103,7 @@ export const subscriptionRoutes = [
     add: ({ caller, params }) => ({ devices: [params.id], create: caller.kind === "project" }),
     show: checkChanged,
     status: 204,
-    answer: "The device is subscribed",
+    response: "The device is subscribed",
     errors: ["topic-not-found", "topic-exists", "topic-closed"],
   }),
   forwardRoute("unsubscribeDevice", "delete /api/v1/devices/{id}/topics/{topic}", {
@@ -114,6 +114,6 @@ export const subscriptionRoutes = [
     add: ({ params }) => ({ devices: [params.id], create: false }),
     show: checkChanged,
     status: 204,
-    answer: "The device is not subscribed",
+    response: "The device is not subscribed",
   }),
 ];

@@ -19,7 +19,7 @@ export const userRoutes = [
       "The users who have devices. A page reads at most 1,000 devices: it may have fewer users than `per_page`, so continue while `next` is not null.",
     access: project("read"),
     forward: userRequests.list,
-    answer: "A page of users",
+    response: "A page of users",
   }),
   forwardRoute("getUser", "get /api/v1/users/{user}", {
     summary: "Read a user's devices",
@@ -27,7 +27,7 @@ export const userRoutes = [
     access: project("read"),
     forward: userRequests.get,
     show: (user, { caller }) => ({ ...user, devices: user.devices.map(deviceFor(caller)) }),
-    answer: "The user",
+    response: "The user",
   }),
   defineRoute("listUserNotifications", "get /api/v1/users/{user}/notifications", {
     summary: "List the notifications that name a user as a target",
@@ -45,7 +45,7 @@ export const userRoutes = [
     creates: "user",
     forward: deviceRequests.change,
     add: ({ params: { user } }) => ({ change: { user_id: user } }),
-    answer: "The changed device",
+    response: "The changed device",
   }),
   forwardRoute("releaseUserDevice", "delete /api/v1/users/{user}/devices/{id}", {
     summary: "Remove a device from a user",
@@ -55,7 +55,7 @@ export const userRoutes = [
     forward: deviceRequests.change,
     add: ({ params: { user } }) => ({ change: { user_id: null }, ofUser: user }),
     status: 204,
-    answer: "The device has no user",
+    response: "The device has no user",
   }),
   forwardRoute("logOutDevice", "delete /api/v1/devices/{id}/user", {
     tag: "Users",
@@ -66,7 +66,7 @@ export const userRoutes = [
     forward: deviceRequests.change,
     add: () => ({ change: { user_id: null } }),
     status: 204,
-    answer: "The device has no user",
+    response: "The device has no user",
   }),
   forwardRoute("eraseUser", "delete /api/v1/users/{user}", {
     summary: "Erase a user",
@@ -83,6 +83,6 @@ export const userRoutes = [
       streams: "within 30 days, as messages expire" as const,
       backups: "yours to delete: Herald has no access to them" as const,
     }),
-    answer: "The erasure has begun",
+    response: "The erasure has begun",
   }),
 ];

@@ -48,7 +48,7 @@ export const webhookRoutes = [
     access: project("read"),
     forward: webhookRequests.list,
     show: (webhook, { caller }) => webhookFor(caller)(webhook),
-    answer: "A page of webhooks, without their secrets",
+    response: "A page of webhooks, without their secrets",
   }),
   forwardRoute("getWebhook", "get /api/v1/webhooks/{id}", {
     summary: "Read a webhook",
@@ -56,7 +56,7 @@ export const webhookRoutes = [
     access: project("read"),
     forward: webhookRequests.get,
     show: (webhook, { caller }) => webhookFor(caller)(webhook),
-    answer: "The webhook",
+    response: "The webhook",
   }),
   forwardRoute("changeWebhook", "patch /api/v1/webhooks/{id}", {
     summary: "Change, disable or enable a webhook",
@@ -65,13 +65,13 @@ export const webhookRoutes = [
     body: ChangeWebhook,
     forward: webhookRequests.change,
     add: ({ body }) => ({ change: body.webhook }),
-    answer: "The changed webhook",
+    response: "The changed webhook",
   }),
   forwardRoute("deleteWebhook", "delete /api/v1/webhooks/{id}", {
     summary: "Delete a webhook and its messages",
     access: writing,
     forward: webhookRequests.delete,
-    answer: "The webhook is deleted",
+    response: "The webhook is deleted",
   }),
   defineRoute("rotateWebhookSecret", "post /api/v1/webhooks/{id}/secret", {
     summary: "Rotate a webhook's secret",
@@ -97,7 +97,7 @@ export const webhookMessageRoutes = [
     description: "Kept for 30 days.",
     access: project("read"),
     forward: webhookMessageRequests.list,
-    answer: "A page of messages",
+    response: "A page of messages",
   }),
   forwardRoute("getWebhookMessage", "get /api/v1/webhooks/{id}/messages/{message}", {
     summary: "Read a message and its attempts",
@@ -106,7 +106,7 @@ export const webhookMessageRoutes = [
     access: project("read"),
     forward: webhookMessageRequests.get,
     show: (message, { caller }) => messageFor(caller, message),
-    answer: "The message",
+    response: "The message",
   }),
   forwardRoute("resendWebhookMessage", "post /api/v1/webhooks/{id}/messages/{message}/resend", {
     summary: "Send a message again",
@@ -114,7 +114,7 @@ export const webhookMessageRoutes = [
     access: writing,
     forward: webhookMessageRequests.resend,
     status: 202,
-    answer: "The message, waiting to be sent",
+    response: "The message, waiting to be sent",
     errors: ["webhook-disabled"],
   }),
   forwardRoute("pingWebhook", "post /api/v1/webhooks/{id}/ping", {
@@ -125,7 +125,7 @@ export const webhookMessageRoutes = [
     forward: webhookRequests.ping,
     newId: { messageId: newWebhookMessageId },
     status: 202,
-    answer: "The message, waiting to be sent",
+    response: "The message, waiting to be sent",
     errors: ["webhook-disabled"],
   }),
   forwardRoute("recoverWebhook", "post /api/v1/webhooks/{id}/recover", {
@@ -137,7 +137,7 @@ export const webhookMessageRoutes = [
     forward: webhookRequests.recover,
     add: ({ body }) => ({ since: new Date(body.since).toISOString() }),
     status: 202,
-    answer: "The number of messages that wait to be sent",
+    response: "The number of messages that wait to be sent",
     errors: ["webhook-disabled"],
   }),
 ];
