@@ -134,6 +134,13 @@ module.exports = {
       to: { path: "^(tools/|packages/(simulators/|[^/]+/test/))" },
     },
     {
+      name: "simulators-without-tools",
+      comment: "The simulators are published, and tools are not.",
+      severity: "error",
+      from: { path: "^packages/simulators/src/", pathNot: tests },
+      to: { path: "^tools/" },
+    },
+    {
       name: "nats-only-in-bus",
       comment: "Ack, nak and consumer traps are handled in one place.",
       severity: "error",

@@ -35,6 +35,15 @@ const anchorsOf = (page: string): string[] => {
   });
 };
 
+test.for(pages)("every table of %s has a head, so that it is shown as one", (page) => {
+  const lines = read(page).split("\n");
+  const headless = lines.filter(
+    (line, at) =>
+      line.startsWith("|") && !lines[at - 1]?.startsWith("|") && !/^\|[-: |]+\|?$/.test(lines[at + 1] ?? ""),
+  );
+  expect(headless).toEqual([]);
+});
+
 test.for(pages)("every link of %s leads to a file, and to a heading that it has", (page) => {
   const dead = linksIn(page).filter(
     ({ path, anchor }) =>

@@ -33,8 +33,8 @@ const oidcConfig = {
   /** Herald's client secret, if the provider gave one. PKCE is always used. */
   HERALD_GATEWAY_OIDC_CLIENT_SECRET: variables.secret({ min: 1 }).optional(),
   /**
-   * The origin of the admin port as browsers reach it. The provider must allow the redirect address `<this>/admin/v1/sign-
-   * in/callback`.
+   * The origin, without a path, of the admin port as browsers reach it. The provider must allow the redirect address
+   * `<this>/admin/v1/sign-in/callback`.
    */
   HERALD_GATEWAY_OIDC_URL: variables
     .url("https", "http")
