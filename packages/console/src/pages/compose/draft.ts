@@ -65,4 +65,8 @@ export const useDraft = (projectId: string) => {
   return { draft, change, clear };
 };
 
+/** The variables with what was entered for some of them. */
+export const withTexts = (variables: Draft["variables"], entered: Values): Draft["variables"] =>
+  variables.map((one) => (Object.hasOwn(entered, one.name) ? { ...one, text: String(entered[one.name]) } : one));
+
 export const isEmpty = (draft: Draft): boolean => JSON.stringify(draft) === JSON.stringify(emptyDraft);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { emptyDraft, isEmpty } from "./draft.ts";
+import { emptyDraft, isEmpty, withTexts } from "./draft.ts";
 import { draftOf, dryRunOf, moreOf, moreProblem, notificationOf, testOf } from "./notification-of.ts";
 
 test("a draft becomes a notification with the fields that were filled in", () => {
@@ -123,4 +123,14 @@ test("a notification that was sent comes back as a draft that sends all that it 
   expect(notificationOf(draftOf(shown as never))).toEqual(sent);
   const destructive = { ...sent, buttons: [{ id: "a", title: "Delete", destructive: true }] };
   expect(notificationOf(draftOf(destructive as never))).toEqual(destructive);
+});
+
+test("only what was entered changes a variable, also one with a name that every object has", () => {
+  const variable = { type: "string", fallback: "", text: "" };
+  const [first, second] = [
+    { ...variable, name: "constructor", text: "A" },
+    { ...variable, name: "order" },
+  ];
+  expect(withTexts([first, second], { order: "42" })).toEqual([first, { ...second, text: "42" }]);
+  expect(withTexts([first, second], { constructor: "B" })).toEqual([{ ...first, text: "B" }, second]);
 });

@@ -4,7 +4,7 @@ import { useEffect } from "react";
 import { useProject } from "../../api/clients.ts";
 import { firstRows } from "../../api/read.ts";
 import { FormFields } from "../../parts/fields.tsx";
-import type { Draft } from "./draft.ts";
+import { type Draft, withTexts } from "./draft.ts";
 import { useTemplateContent } from "./use-dry-run.ts";
 
 type Props = {
@@ -78,9 +78,7 @@ export const TemplateFields = ({ draft, change, problemOf }: Props) => {
           ]),
         )}
         values={Object.fromEntries(draft.variables.map(({ name, text }) => [name, text]))}
-        change={(changes) =>
-          change({ variables: draft.variables.map((one) => ({ ...one, text: String(changes[one.name] ?? one.text) })) })
-        }
+        change={(changes) => change({ variables: withTexts(draft.variables, changes) })}
         problemOf={(name) => problemOf(`variables/${name}`)}
       />
     </>
