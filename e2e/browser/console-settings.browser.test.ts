@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { eventually, expectStatus } from "@herald/testing";
+import type { Route } from "playwright-core";
 import { expect } from "vitest";
 import { apnsToken } from "../harness/project.ts";
 import { logOnFailure } from "../harness/system.ts";
@@ -19,17 +20,29 @@ test("the settings show how much of a limit is in use, and refuse a wrong time b
   await project.register();
   const page = await herald.browser.signedIn(`/p/${project.id}/settings`);
   const staleAfter = page.getByLabel("Devices become inactive after");
+  const save = page.getByRole("button", { name: "Save", exact: true });
+  const receipts = page.getByLabel("Devices asked for a receipt, in percent");
+  // A project always has these; what is cleared is not kept behind the person's back.
+  for (const field of [page.getByLabel("Name"), receipts, page.getByLabel("Time zone of devices without one")]) {
+    const value = await field.inputValue();
+    await field.fill("");
+    await expect.poll(() => save.isDisabled()).toBe(true);
+    await field.fill(value);
+    await expect.poll(() => save.isDisabled()).toBe(false);
+  }
+  await receipts.fill("7");
+  await receipts.press("ArrowUp");
   await staleAfter.fill("soon");
-  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await save.click();
   await page
     .getByText(/in days or weeks such as/)
     .first()
     .waitFor();
   await staleAfter.fill("90d");
-  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await save.click();
   await eventually(async () => {
     const { data } = expectStatus(await herald.system.admin(`GET /projects/${project.id}`), 200).body;
-    expect(data.stale_after).toBe("90d");
+    expect(data).toMatchObject({ stale_after: "90d", receipts: 0.08 });
   });
   await page.getByRole("tab", { name: "Limits" }).click();
   const devices = page.getByRole("row").filter({ hasText: "HERALD_REGISTRY_QUOTA_DEVICES" });
@@ -96,5 +109,42 @@ test("a new token may not export unless that is chosen, and then it may", async 
   expectStatus(await project.call("GET /exports/devices", { token: warehouse }), 200);
   expectStatus(await project.call("GET /topics", { token: warehouse }), 200);
   expectStatus(await project.call("POST /topics", { token: warehouse, body: { topic: { name: "x" } } }), 403);
+  expectCalm(page);
+});
+
+test("a public key that the API refuses has its sentence beside it, and the right one is in PEM", async () => {
+  const project = await herald.system.project("Identity");
+  const page = await herald.browser.signedIn(`/p/${project.id}/settings/identity`);
+  await page.getByRole("button", { name: "New key" }).click();
+  const form = page.getByRole("dialog");
+  const field = form.getByLabel("Public key (PEM or JWK)");
+  await field.fill("no key");
+  await form.getByRole("button", { name: "Create key" }).click();
+  await form
+    .locator(".mantine-Textarea-root", { has: page.getByLabel("Public key (PEM or JWK)") })
+    .getByText(/^must be one PEM block/)
+    .waitFor();
+  const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  await field.fill(publicKey.export({ type: "spki", format: "pem" }).toString());
+  await form.getByRole("button", { name: "Create key" }).click();
+  await page.getByRole("cell", { name: "ES256" }).waitFor();
+  // A public key has no secret to show.
+  await form.waitFor({ state: "detached" });
+  expectCalm(page);
+});
+
+test("a new webhook whose secret was lost on its way says so", async () => {
+  const project = await herald.system.project("Lost secret");
+  const page = await herald.browser.signedIn(`/p/${project.id}/settings/webhooks`);
+  await page.getByRole("button", { name: "New webhook" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("URL").fill("http://127.0.0.1:1/herald");
+  const loseResponse = async (route: Route) => {
+    await route.fetch();
+    await route.abort();
+  };
+  await page.route("**/api/v1/webhooks", loseResponse, { times: 1 });
+  await dialog.getByRole("button", { name: "Create webhook" }).click();
+  await dialog.getByText("The response with the secret was lost.").waitFor();
   expectCalm(page);
 });

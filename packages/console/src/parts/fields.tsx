@@ -4,7 +4,6 @@ import {
   FileButton,
   Group,
   Input,
-  JsonInput,
   MultiSelect,
   NumberInput,
   PasswordInput,
@@ -40,11 +39,14 @@ const inputs: Readonly<Record<FieldKind, FieldInput>> = {
   secret: ({ onChange, ...props }) => (
     <PasswordInput onChange={(event) => onChange(event.currentTarget.value)} autoComplete="off" {...props} />
   ),
-  json: ({ data: _, ...props }) => <JsonInput autosize {...props} />,
+  json: area,
   time: (props) => <Field type="datetime-local" {...props} />,
   number: ({ data: _, ...props }) => <NumberInput allowDecimal={false} {...props} />,
   decimal,
-  percent: decimal,
+  // As text, which the form keeps while a number is not whole.
+  percent: ({ onChange, data: _, ...props }) => (
+    <NumberInput onChange={(percent) => onChange(String(percent))} allowNegative={false} {...props} />
+  ),
   switch: ({ value, onChange, data: _, placeholder: __, ...props }) => (
     <Switch checked={value === true} onChange={(event) => onChange(event.currentTarget.checked)} {...props} />
   ),

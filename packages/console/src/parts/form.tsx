@@ -128,7 +128,7 @@ export const FormButton = <Body = Values, Result = unknown>(props: FormButtonPro
         onClose={close}
         onDone={(result) => {
           if (typeof dialog.children !== "function") close();
-          if (secretTitle && isJsonObject(result) && "secret" in result) setMade(result);
+          if (secretTitle && isJsonObject(result)) setMade(result);
           onDone?.(result);
         }}
       />

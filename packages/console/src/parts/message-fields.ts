@@ -18,5 +18,5 @@ export const moreField = (hint: string, placeholder: string, check: FieldSpec["c
   as: "json",
   under: title,
   ...(check && { check }),
-  props: { label: undefined, "aria-label": title, minRows: 3, formatOnBlur: true },
+  props: { label: undefined, "aria-label": title, minRows: 3 },
 });

@@ -16,7 +16,7 @@ import { useHasRole, useHasRoleHere } from "../../session-context.tsx";
 const narrow = { maw: 240 };
 
 const fields: FieldsOf<ProjectChange> = {
-  name: { label: "Name" },
+  name: { label: "Name", required: true },
   open_registration: {
     label: "Apps can register devices",
     hint: "Apps call PUT /identification without a credential. Turn it off when your backend registers devices.",
@@ -38,12 +38,14 @@ const fields: FieldsOf<ProjectChange> = {
     label: "Devices asked for a receipt, in percent",
     hint: "A notification can say otherwise. A phone with Android shows nothing of a notification that asks if its app was force-stopped, so asking may lower delivery there.",
     as: "percent",
-    props: narrow,
+    required: true,
+    props: { ...narrow, min: 0, max: 100 },
   },
   quiet_hours: quietHours(false),
   default_time_zone: {
     label: "Time zone of devices without one",
     hint: "For notifications that are sent at a local time. An IANA name, such as Europe/Berlin.",
+    required: true,
     props: narrow,
   },
 };
@@ -53,7 +55,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
   const mayDelete = useHasRole("admin");
   const queries = useQueryClient();
   const navigate = useNavigate();
-  const { acting, inputs } = useForm<ProjectChange, Project>({
+  const { acting, inputs, isReady } = useForm<ProjectChange, Project>({
     fields,
     initial: project,
     act: (change) => admin.projects.update(project.id, change),
@@ -65,7 +67,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
           {inputs}
           {may && (
             <Group gap="sm">
-              <Button type="submit" loading={acting.isPending}>
+              <Button type="submit" loading={acting.isPending} disabled={!isReady}>
                 Save
               </Button>
               {acting.isSuccess && (
