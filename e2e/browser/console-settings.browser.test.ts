@@ -1,7 +1,10 @@
 import { generateKeyPairSync } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { eventually, expectStatus } from "@herald/testing";
 import type { Route } from "playwright-core";
-import { expect } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { apnsToken } from "../harness/project.ts";
 import { logOnFailure } from "../harness/system.ts";
 import { expectCalm } from "./console-page.ts";
@@ -112,6 +115,26 @@ test("a new token may not export unless that is chosen, and then it may", async 
   expectCalm(page);
 });
 
+test("a list of settings is not polled", async () => {
+  const project = await herald.system.project("Not polled");
+  const page = await herald.browser.signedIn(`/p/${project.id}`);
+  await page.clock.install();
+  let reads = 0;
+  page.on("request", (sent) => {
+    if (new URL(sent.url()).pathname.endsWith(`/projects/${project.id}/tokens`)) reads++;
+  });
+  await page.goto(`${herald.system.gateway}/console/p/${project.id}/settings/tokens`);
+  await page.getByRole("cell", { name: "send, read, devices" }).first().waitFor();
+  // Longer than the longest pause between two reads; the second time shows what the first has caused.
+  for (const _ of ["once", "again"]) {
+    const polled = page.waitForRequest(/\/admin\/v1\/sessions\/current/);
+    await page.clock.runFor(16_000);
+    await polled;
+  }
+  expect(reads).toBe(1);
+  expectCalm(page);
+});
+
 test("a public key that the API refuses has its sentence beside it, and the right one is in PEM", async () => {
   const project = await herald.system.project("Identity");
   const page = await herald.browser.signedIn(`/p/${project.id}/settings/identity`);
@@ -146,5 +169,29 @@ test("a new webhook whose secret was lost on its way says so", async () => {
   await page.route("**/api/v1/webhooks", loseResponse, { times: 1 });
   await dialog.getByRole("button", { name: "Create webhook" }).click();
   await dialog.getByText("The response with the secret was lost.").waitFor();
+  expectCalm(page);
+});
+
+test("a message stays open while its list becomes empty", async () => {
+  let status = 500;
+  const receiver = createServer((_, response) => response.writeHead(status).end());
+  receiver.listen(0, "127.0.0.1");
+  await once(receiver, "listening");
+  onTestFinished(() => void receiver.close());
+  const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+
+  const project = await herald.system.project("Webhook messages");
+  const webhook = expectStatus(await project.call("POST /webhooks", { body: { webhook: { url } } }), 201).body.data;
+  const page = await herald.browser.signedIn(`/p/${project.id}/settings/webhooks/${webhook.id}?status=failed`);
+  await page.getByRole("button", { name: "Send a test message" }).click();
+  await page.locator("tbody button").first().click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("failed").first().waitFor();
+  status = 204;
+  const messages = `/webhooks/${webhook.id}/messages`;
+  const [message] = expectStatus(await project.call(`GET ${messages}`), 200).body.data;
+  expectStatus(await project.call(`POST ${messages}/${message.id}/resend`), 202);
+  await page.getByText("No messages").waitFor();
+  await dialog.getByText("delivered").waitFor();
   expectCalm(page);
 });

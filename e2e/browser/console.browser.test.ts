@@ -150,7 +150,18 @@ test("a draft goes to one device first, and the dialog shows its trace", async (
   const project = await herald.system.project("One device first");
   const { device } = await project.register({ token: apnsToken("ad") });
   const page = await herald.browser.signedIn(`/p/${project.id}/compose`);
+  let dryRuns = 0;
+  page.on("request", (sent) => {
+    if (sent.postData()?.includes('"dry_run":true')) dryRuns++;
+  });
+  await page.getByLabel("Targets").first().fill("all");
+  await page.keyboard.press("Enter");
   await page.getByLabel("Title").fill("Only for you");
+  await page.getByRole("button", { name: "Send to 1 device…" }).waitFor();
+  const before = dryRuns;
+  expect(before).toBeGreaterThan(0);
+  // What the page shows is read again after the test; the dry run, which has a quota, is not.
+  const readAgain = page.waitForRequest(/\/templates\?/);
   await page.getByRole("button", { name: "Send to one device first" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Device").fill(`device:${device.id}`);
@@ -160,6 +171,8 @@ test("a draft goes to one device first, and the dialog shows its trace", async (
   const path = `GET /notifications/${sent.notification.id}/devices/${device.id}`;
   const trace = expectStatus(await project.call(path), 200).body.data;
   await showsSentences(page, trace.explanation);
+  await readAgain;
+  expect(dryRuns).toBe(before);
   expectCalm(page);
 });
 

@@ -3,18 +3,18 @@ import { usePollMs } from "./live.tsx";
 
 type Signal = { readonly signal: AbortSignal };
 
-/** Reads a value and polls it; by default as often as {@link usePollMs} says. */
+/** Reads a value and polls it; by default as often as {@link usePollMs} says. `everyMs: false`: only after a temporary error. */
 export const useRead = <Value>(
   queryKey: QueryKey,
   read: (options: Signal) => Promise<Value>,
-  { everyMs, keep = false }: { readonly everyMs?: number | undefined; readonly keep?: boolean } = {},
+  { everyMs, keep = false }: { readonly everyMs?: number | false | undefined; readonly keep?: boolean } = {},
 ) => {
   const pollMs = usePollMs();
   return useQuery({
     queryKey,
     queryFn: ({ signal }) => read({ signal }),
     placeholderData: keep ? keepPreviousData : undefined,
-    refetchInterval: everyMs ?? pollMs,
+    ...(everyMs !== false && { refetchInterval: everyMs ?? pollMs }),
   });
 };
 
@@ -31,6 +31,9 @@ export const firstRows = async <Row>(
   return { data, more: false };
 };
 
+/** Dry runs have a quota, so that no act repeats them: a draft asks for its own. */
+const isDryRun = ({ queryKey }: { readonly queryKey: QueryKey }) => queryKey[1] === "dry-run";
+
 /** Acts, and then refetches what the page shows: what was changed may be anywhere on it. */
 export const useAct = <Result, Argument = void>(
   act: (argument: Argument) => Promise<Result>,
@@ -40,7 +43,7 @@ export const useAct = <Result, Argument = void>(
   return useMutation<Result, Error, Argument>({
     mutationFn: act,
     onSuccess: (result) => {
-      void queries.invalidateQueries();
+      void queries.invalidateQueries({ predicate: (query) => !isDryRun(query) });
       onDone?.(result);
     },
   });

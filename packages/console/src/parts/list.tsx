@@ -69,8 +69,8 @@ type TableProps<Row> = {
   readonly label: string;
   /** What acts on a row, in the last column. */
   readonly buttons?: ((row: Row) => ReactNode) | undefined;
-  /** The whole of a row, beside the list. */
-  readonly detail?: { readonly title: (row: Row) => string; readonly show: (row: Row) => ReactNode } | undefined;
+  /** Shows the whole of a row. */
+  readonly onOpen?: ((row: Row) => void) | undefined;
 };
 
 const styleOf = <Row,>({ right, wide }: Column<Row>) => ({
@@ -97,8 +97,7 @@ const buttonsColumn = <Row,>(buttons: (row: Row) => ReactNode): Column<Row> => (
 });
 
 /** Rows as a table, which scrolls if it is wider than the screen. On a phone rows with buttons or long cells are stacked, each cell with its title. */
-export function Rows<Row>({ rows, columns: given, keyOf = idOf, label, buttons, detail }: TableProps<Row>) {
-  const [shown, setShown] = useState<Row>();
+export function Rows<Row>({ rows, columns: given, keyOf = idOf, label, buttons, onOpen }: TableProps<Row>) {
   const columns = buttons ? [...given, buttonsColumn(buttons)] : given;
   const isStacked = buttons !== undefined || columns.some(({ long }) => long);
   return (
@@ -120,18 +119,13 @@ export function Rows<Row>({ rows, columns: given, keyOf = idOf, label, buttons, 
               {columns.map((column, index) => (
                 // biome-ignore lint/suspicious/noArrayIndexKey: columns do not move
                 <Table.Td key={index} {...cellOf(column, index)}>
-                  {column.cell(row, () => setShown(row))}
+                  {column.cell(row, () => onOpen?.(row))}
                 </Table.Td>
               ))}
             </Table.Tr>
           ))}
         </Table.Tbody>
       </Table>
-      {detail && shown !== undefined && (
-        <Drawer opened onClose={() => setShown(undefined)} title={detail.title(shown)} position="right" size="lg">
-          <Stack>{detail.show(shown)}</Stack>
-        </Drawer>
-      )}
     </Box>
   );
 }
@@ -140,7 +134,7 @@ export function Rows<Row>({ rows, columns: given, keyOf = idOf, label, buttons, 
 type Search = Readonly<Record<string, string | undefined>>;
 type Signal = { readonly signal: AbortSignal };
 
-type Props<Row, More> = Omit<TableProps<Row>, "rows"> & {
+type Props<Row, More> = Omit<TableProps<Row>, "rows" | "onOpen"> & {
   readonly queryKey: QueryKey;
   /** Reads a page by its number, which is in the page's address. */
   readonly read?: (
@@ -150,7 +144,10 @@ type Props<Row, More> = Omit<TableProps<Row>, "rows"> & {
   /** A list that has cursors but no page numbers. Its limit is `atATime`, and `More` adds as many. */
   readonly list?: (options: Signal & { readonly perPage: number }, search: Search) => AsyncIterable<Row>;
   readonly atATime?: number;
-  readonly everyMs?: number | undefined;
+  /** As in {@link useRead}. */
+  readonly everyMs?: number | false;
+  /** The whole of a row, beside the list. */
+  readonly detail?: { readonly title: (row: Row) => string; readonly show: (row: Row) => ReactNode };
   /** Stand in place of the title. */
   readonly filters?: ReactNode;
   readonly actions?: ReactNode | ((rows: readonly Row[]) => ReactNode);
@@ -171,6 +168,7 @@ export function List<Row, More = object>(props: Props<Row, More>) {
   const { filters, actions, children, problem, empty, unmatched } = props;
   const { search, filtered, page, setPage } = useFilters();
   const [limit, setLimit] = useState(atATime);
+  const [shown, setShown] = useState<Row>();
   const { data, error, refetch } = useRead<ListPage<Row> & More>(
     [...queryKey, search, limit],
     async ({ signal }) => {
@@ -204,7 +202,13 @@ export function List<Row, More = object>(props: Props<Row, More>) {
         </Stack>
       )}
       {rows?.length === 0 && (filtered && unmatched ? <Empty title={unmatched} /> : empty && <Empty {...empty} />)}
-      {rows && rows.length > 0 && <Rows {...{ rows, columns, keyOf, label, buttons, detail }} />}
+      {rows && rows.length > 0 && <Rows {...{ rows, columns, keyOf, label, buttons }} onOpen={setShown} />}
+      {/* Outside of the rows: the list may become empty while it is read. */}
+      {detail && shown !== undefined && (
+        <Drawer opened onClose={() => setShown(undefined)} title={detail.title(shown)} position="right" size="lg">
+          <Stack>{detail.show(shown)}</Stack>
+        </Drawer>
+      )}
       {(data?.more || (pagination && pagination.pages > 1)) && (
         <Flex
           component="nav"

@@ -48,6 +48,7 @@ export default function Operators() {
     <List<Operator>
       label="Operators"
       queryKey={["operators", "list"]}
+      everyMs={false}
       read={({ page }) => admin.operators.list({ perPage: 100 }).page(page)}
       problem={changing.error}
       empty={{

@@ -25,6 +25,7 @@ export default function Identity() {
     <List
       label="Identity keys"
       queryKey={[id, "identity-keys"]}
+      everyMs={false}
       read={({ page }) => admin.identityKeys.list(id, { perPage: 100 }).page(page)}
       empty={{
         title: "No identity keys",

@@ -57,6 +57,7 @@ export default function Kinds() {
     <List
       label="Kinds"
       queryKey={[id, "kinds", "list"]}
+      everyMs={false}
       read={({ page }) => admin.kinds.list(id, { perPage: 100 }).page(page)}
       keyOf={({ kind }) => kind}
       empty={{

@@ -23,6 +23,7 @@ export default function Tokens() {
     <List
       label="Project tokens"
       queryKey={[id, "tokens"]}
+      everyMs={false}
       read={({ page }) => admin.tokens.list(id, { perPage: 100 }).page(page)}
       empty={{ title: "No tokens", text: "Your backend needs a token to send notifications." }}
       actions={

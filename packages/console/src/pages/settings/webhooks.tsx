@@ -36,6 +36,7 @@ export default function Webhooks() {
     <List
       label="Webhooks"
       queryKey={[id, "webhooks", "list"]}
+      everyMs={false}
       read={({ page }) => herald.webhooks.list({ perPage: 100 }).page(page)}
       problem={changing.error}
       empty={{
