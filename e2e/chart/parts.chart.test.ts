@@ -241,18 +241,22 @@ describe.runIf(skipped === undefined)("the parts", () => {
 
   test("every variable of the reference can be given: by a value of the chart, by config, by extraEnv", async () => {
     const page = read("docs/reference/configuration.md");
-    const entries = [
-      ...page.matchAll(/^### (\w+)\n(?:(?!#).*\n)*?Default: .* Read by ([\w, ]+)\.(?: Or `(\w+)`\.)?$/gm),
-    ];
-    expect(entries.map(([, name]) => name)).toEqual([...page.matchAll(/^### (\w+)$/gm)].map(([, name]) => name));
+    // Under the heading of a part stands what it alone reads.
+    const entries = page.split(/^## /m).flatMap((section) => {
+      const reader = section.split("\n", 1)[0]?.toLowerCase() ?? "";
+      return [
+        ...section.matchAll(/^### (\w+)\n(?:(?!#).*\n)*?Default: .*?\.(?: Read by ([\w, ]+)\.)?(?: Or `(\w+)`\.)?$/gm),
+      ].map(([, name = "", readers = reader, file]) => ({ name, readers, file }));
+    });
+    expect(entries.map(({ name }) => name)).toEqual([...page.matchAll(/^### (\w+)$/gm)].map(([, name]) => name));
     expect(entries.length).toBeGreaterThan(40);
     /** Ports and addresses are the pods' own, and the proxy has values of its own. */
     const byChart =
       /^HERALD_(HOST|PORT|METRICS_PORT|GATEWAY_ADMIN_HOST|GATEWAY_ADMIN_PORT)$|^(HTTPS_PROXY(_FILE)?|NO_PROXY)$/;
     for (const part of parts) {
       const names = entries
-        .filter(([, , readers = ""]) => readers === "every part" || readers.split(", ").includes(part))
-        .flatMap(([, name = "", , file]) => [name, ...(file === undefined ? [] : [file])])
+        .filter(({ readers }) => readers === "every part" || readers.split(", ").includes(part))
+        .flatMap(({ name, file }) => [name, ...(file === undefined ? [] : [file])])
         .filter((name) => !byChart.test(name));
       // A variable and its file exclude each other.
       const files = names.filter((name) => names.includes(name.replace(/_FILE$/, "")) && name.endsWith("_FILE"));
