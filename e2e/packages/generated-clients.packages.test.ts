@@ -97,8 +97,11 @@ describe.runIf(typeof python === "string")("Python", () => {
   };
   const program = codeBlocks(page, "Python", "python").join("\n");
 
-  test("a client is generated and used", async () => {
+  beforeAll(async () => {
     expect(await shell(install)).toMatchObject({ exitCode: 0 });
+  });
+
+  test("a client is generated and used", async () => {
     const { stdout, stderr } = await follow(program);
     expect(stdout.trim().split("\n"), stderr).toEqual(printed((await project.devices()).length));
   });
