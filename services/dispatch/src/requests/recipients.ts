@@ -36,20 +36,20 @@ export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] 
   };
 
   return [
-    handleRequest(bus, recipientRequests.read, async ({ projectId, notificationId, chunk: page }) => {
+    handleRequest(bus, recipientRequests.read, async ({ projectId, notificationId, chunk }) => {
       const state = await notifications.getState(projectId, notificationId);
       if (!state || state.end) return { state: "ended" as const };
-      let found = await recipients.read(projectId, notificationId, page);
+      let found = await recipients.read(projectId, notificationId, chunk);
       if (!found && (await isOver(state))) {
-        await recipients.close(projectId, notificationId, page, now());
-        found = await recipients.read(projectId, notificationId, page);
+        await recipients.close(projectId, notificationId, chunk, now());
+        found = await recipients.read(projectId, notificationId, chunk);
       }
       return found ? { state: "stored" as const, ...found } : { state: "waiting" as const };
     }),
 
-    handleRequest(bus, recipientRequests.record, async ({ projectId, notificationId, chunk: page, unmatched }) => {
-      await recipients.record(projectId, notificationId, page, unmatched);
-      await notifications.pagesExpanded(projectId, notificationId, page + 1);
+    handleRequest(bus, recipientRequests.record, async ({ projectId, notificationId, chunk, unmatched }) => {
+      await recipients.record(projectId, notificationId, chunk, unmatched);
+      await notifications.pagesExpanded(projectId, notificationId, chunk + 1);
       return {};
     }),
 
@@ -114,7 +114,7 @@ export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] 
       if (before?.last) throw new HeraldError("recipients-complete", "id: the notification has its whole file");
       const stored = before?.lastLine ?? 0;
       if (firstLine !== stored + 1) throw positionMismatch(stored);
-      const waiting = (before === undefined ? 0 : before.page + 1) - (document.pagesExpanded ?? 0);
+      const waiting = (before === undefined ? 0 : before.chunk + 1) - (document.pagesExpanded ?? 0);
       if (waiting >= recipientLimits.waitingChunks)
         throw new HeraldError("queue-full", "as many recipients wait as one notification may have waiting");
       const [sole, more] = chunk.last && before === undefined ? readRecipientLines(chunk.lines) : [];

@@ -29,9 +29,9 @@ import {
 import type { Collection, Db } from "mongodb";
 import { type Erased, eraseLines } from "../domain/erase-targets.ts";
 
-/** A chunk of the recipients of a notification, which registry expands as one page. */
+/** A chunk of the recipients of a notification, which registry expands in one page or several. */
 type RecipientsDocument = {
-  /** `<notification>/<page>`, padded, so that ids are sorted by page. */
+  /** `<notification>/<chunk>`, padded, so that ids are sorted by chunk. */
   _id: string;
   projectId: ProjectId;
   notificationId: NotificationId;
@@ -67,7 +67,7 @@ const sums = {
 } as const;
 type Sums = Pick<RecipientsDocument, "_id" | keyof typeof sums>;
 /** The last chunk that is stored, and its number. */
-type Latest = Sums & { readonly page: number };
+type Latest = Sums & { readonly chunk: number };
 
 const indexes = {
   list: { fields: { projectId: 1, notificationId: 1, _id: 1 }, purpose: "list" },
@@ -79,9 +79,9 @@ const indexes = {
 
 const hints = indexNames(indexes);
 
-const pageDigits = 6;
-const idOf = (notificationId: NotificationId, page: number): string =>
-  `${notificationId}/${String(page).padStart(pageDigits, "0")}`;
+const chunkDigits = 6;
+const idOf = (notificationId: NotificationId, chunk: number): string =>
+  `${notificationId}/${String(chunk).padStart(chunkDigits, "0")}`;
 
 /** A chunk has up to 2,000 errors. */
 const faultyAtATime = 3;
@@ -117,15 +117,15 @@ type NewChunk = Omit<AppendRecipients, "kind" | "firstLine">;
 const nothing = { lines: "[]", keys: "[]", recipients: 0, refused: 0, duplicates: 0, errors: [], last: false };
 
 /** The document of the chunk that follows `before`. Errors beyond the limit of a list are counted and left out. */
-const chunkAfter = (before: Latest | undefined, chunk: NewChunk, at: Date): RecipientsDocument => {
-  const { projectId, notificationId, lastLine, lines, keys, errors, last } = chunk;
-  const { page = -1, recipients = 0, refused = 0, duplicates = 0, errorsBefore = 0 } = before ?? {};
+const chunkAfter = (before: Latest | undefined, added: NewChunk, at: Date): RecipientsDocument => {
+  const { projectId, notificationId, lastLine, lines, keys, errors, last } = added;
+  const { chunk = -1, recipients = 0, refused = 0, duplicates = 0, errorsBefore = 0 } = before ?? {};
   const kept = errors.slice(0, Math.max(0, lineLimits.errors - errorsBefore));
   return {
-    ...{ _id: idOf(notificationId, page + 1), projectId, notificationId, lastLine, content: lines, keys },
-    recipients: recipients + chunk.recipients,
-    refused: refused + chunk.refused,
-    duplicates: duplicates + chunk.duplicates,
+    ...{ _id: idOf(notificationId, chunk + 1), projectId, notificationId, lastLine, content: lines, keys },
+    recipients: recipients + added.recipients,
+    refused: refused + added.refused,
+    duplicates: duplicates + added.duplicates,
     ...{ errors: kept, errorsBefore: errorsBefore + errors.length },
     ...(kept.length > 0 && { faulty: true as const }),
     ...(last && { last: true as const }),
@@ -147,11 +147,11 @@ export const createRecipientStore = (db: Db) => {
   const latest = async (projectId: ProjectId, notificationId: NotificationId): Promise<Latest | undefined> => {
     const options = { hint: hints.list, sort: { _id: -1 }, limit: 1, projection: sums } as const;
     const [found] = await findSome(chunks, { projectId, notificationId }, options);
-    return found && { ...found, page: Number(found._id.slice(-pageDigits)) };
+    return found && { ...found, chunk: Number(found._id.slice(-chunkDigits)) };
   };
 
-  const sumsAt = (projectId: ProjectId, notificationId: NotificationId, page: number): Promise<Sums | null> =>
-    chunks.findOne({ _id: idOf(notificationId, page), projectId }, { projection: sums });
+  const sumsAt = (projectId: ProjectId, notificationId: NotificationId, chunk: number): Promise<Sums | null> =>
+    chunks.findOne({ _id: idOf(notificationId, chunk), projectId }, { projection: sums });
 
   const progress = async (projectId: ProjectId, notificationId: NotificationId, pages: number) => {
     const [last, expanded] = await Promise.all([
@@ -168,8 +168,8 @@ export const createRecipientStore = (db: Db) => {
     insert: async ({ projectId, notificationId, recipients = [] }: SendV1, at: Date): Promise<void> => {
       if (recipients.length === 0) return;
       let before: Latest | undefined;
-      const documents = recipients.map((lines, page) => {
-        const last = page === recipients.length - 1;
+      const documents = recipients.map((lines, chunk) => {
+        const last = chunk === recipients.length - 1;
         const content = {
           lines: JSON.stringify(lines),
           keys: keysOf(lines),
@@ -178,7 +178,7 @@ export const createRecipientStore = (db: Db) => {
           last,
         };
         const document = chunkAfter(before, { ...nothing, ...content, projectId, notificationId }, at);
-        before = { ...document, page };
+        before = { ...document, chunk };
         return document;
       });
       await insertMissing(chunks, documents);
@@ -191,39 +191,39 @@ export const createRecipientStore = (db: Db) => {
       insertMissing(chunks, [chunkAfter(before, chunk, at)]),
 
     /** Ends the list before all its lines are stored: no chunk can follow. Repeatable. */
-    close: async (projectId: ProjectId, notificationId: NotificationId, page: number, at: Date): Promise<void> => {
+    close: async (projectId: ProjectId, notificationId: NotificationId, chunk: number, at: Date): Promise<void> => {
       const before = await latest(projectId, notificationId);
       const end = { ...nothing, projectId, notificationId, lastLine: before?.lastLine ?? 0, last: true };
-      const document = { ...chunkAfter(before, end, at), _id: idOf(notificationId, page), closed: true as const };
+      const document = { ...chunkAfter(before, end, at), _id: idOf(notificationId, chunk), closed: true as const };
       await insertMissing(chunks, [document]);
     },
 
     /** The keys of a chunk, none if they were removed. Undefined: it is not stored. */
-    read: async (projectId: ProjectId, notificationId: NotificationId, page: number) => {
+    read: async (projectId: ProjectId, notificationId: NotificationId, chunk: number) => {
       const projection = { keys: 1, last: 1 };
-      const found = await chunks.findOne({ _id: idOf(notificationId, page), projectId }, { projection });
+      const found = await chunks.findOne({ _id: idOf(notificationId, chunk), projectId }, { projection });
       return found ? { keys: found.keys ?? "[]", last: found.last === true } : undefined;
     },
 
     /** The recipients of a chunk as JSON; none if they were removed. */
-    lines: async (projectId: ProjectId, notificationId: NotificationId, page: number): Promise<string> => {
+    lines: async (projectId: ProjectId, notificationId: NotificationId, chunk: number): Promise<string> => {
       const projection = { content: 1 };
-      return (await chunks.findOne({ _id: idOf(notificationId, page), projectId }, { projection }))?.content ?? "[]";
+      return (await chunks.findOne({ _id: idOf(notificationId, chunk), projectId }, { projection }))?.content ?? "[]";
     },
 
     /** Records that the chunk was expanded. `unmatched`: positions of its recipients without an active device. Repeatable. */
     record: async (
       projectId: ProjectId,
       notificationId: NotificationId,
-      page: number,
+      chunk: number,
       unmatched: readonly number[],
     ): Promise<void> => {
-      const _id = idOf(notificationId, page);
+      const _id = idOf(notificationId, chunk);
       const projection = { content: 1 };
       const found = unmatched.length === 0 ? null : await chunks.findOne({ _id, projectId }, { projection });
       const lines = found ? linesOf(found) : [];
       const numbers = unmatched.flatMap((position) => lines[position]?.n ?? []);
-      const before = page === 0 ? undefined : await sumsAt(projectId, notificationId, page - 1);
+      const before = chunk === 0 ? undefined : await sumsAt(projectId, notificationId, chunk - 1);
       const change = {
         unmatched: numbers,
         unmatchedBefore: (before?.unmatchedBefore ?? 0) + numbers.length,
@@ -257,7 +257,7 @@ export const createRecipientStore = (db: Db) => {
         const rows: { readonly error: LineError; readonly key: string }[] = [];
         for await (const chunk of chunks.find(filter, options).sort({ _id: 1 }).batchSize(faultyAtATime)) {
           signal.throwIfAborted();
-          const place = chunk._id.slice(-pageDigits);
+          const place = chunk._id.slice(-chunkDigits);
           const all = faultsOf(chunk).map(({ error, key }) => ({ error, key: `${place}/${key}` }));
           rows.push(...all.filter(({ key }) => key > behind));
           if (rows.length >= count) break;
@@ -267,7 +267,7 @@ export const createRecipientStore = (db: Db) => {
       if (request.by === "key") {
         const after = decodeAfter(request.after);
         // One more row than requested shows whether there is a next page.
-        const rows = await read(Number(after?.slice(0, pageDigits) ?? 0), perPage + 1, after);
+        const rows = await read(Number(after?.slice(0, chunkDigits) ?? 0), perPage + 1, after);
         return mapPage(
           pageByKey(rows, perPage, ({ key }) => key),
           ({ error }) => error,
@@ -278,7 +278,7 @@ export const createRecipientStore = (db: Db) => {
       const { last, unmatched } = await progress(projectId, notificationId, pages);
       const count = last ? faultsUpTo(last, unmatched) : 0;
       if (!last || skip >= count) return { data: [], pagination: paginationOf({ count, page, perPage }, 0) };
-      let [first, end, before] = [0, last.page, 0];
+      let [first, end, before] = [0, last.chunk, 0];
       while (first < end) {
         signal.throwIfAborted();
         const middle = Math.floor((first + end) / 2);
