@@ -35,7 +35,7 @@ const startSending = async (system: System, script: readonly object[]) => {
 /** The device of this send has failed, and those of the others have got theirs. */
 const expectCondemned = async ({ project, problem, note }: Trial, ids: readonly string[], fatalId: string) => {
   const begun = performance.now();
-  const { status, counts, failures } = await project.final(fatalId, 240_000);
+  const { status, counts, failures } = await project.final(fatalId, 360_000);
   if (counts.failed !== 1 || failures?.internal !== 1)
     problem(`the fatal send is ${status}: ${JSON.stringify({ counts, failures })}`);
   note(`condemned after ${seconds(performance.now() - begun)}`);

@@ -11,6 +11,7 @@ const settled = async (work: Promise<unknown>) => {
   return is;
 };
 const never = () => {};
+const turn = { deaths: 0, isCleared: () => false, onAlone: async () => {}, onLong: never };
 
 const exclusionWith = (limits: Parameters<typeof createExclusion>[1] = {}) => {
   const running = createRunning();
@@ -30,8 +31,8 @@ describe("work that runs alone", () => {
       await until;
     };
     const running = beside(step("first", first.promise));
-    const single = alone(step("alone", own.promise), never);
-    const after = [beside(step("after")), alone(step("second alone"), never)];
+    const single = alone(step("alone", own.promise), turn);
+    const after = [beside(step("after")), alone(step("second alone"), turn)];
     expect(await settled(single)).toBe(false);
     expect(log).toEqual(["first"]);
     first.resolve();
@@ -47,21 +48,40 @@ describe("work that runs alone", () => {
     const end = Promise.withResolvers<void>();
     const long = beside(() => end.promise);
     let calls = 0;
-    const single = alone(
-      () => end.promise,
-      () => {
-        calls++;
-      },
-    );
+    const single = alone(() => end.promise, { ...turn, onLong: () => void calls++ });
     await expect(beside(async () => "begun")).resolves.toBe("begun");
     expect(calls).toBe(1);
     end.resolve();
     await Promise.all([long, single]);
   });
 
+  test("begins in the order of deaths, and runs beside others when it is cleared before its turn", async () => {
+    const { beside, alone } = exclusionWith();
+    const [first, second, held] = [0, 1, 2].map(() => Promise.withResolvers<void>());
+    const log: string[] = [];
+    let found = false;
+    const step = (name: string, until?: Promise<void>) => async () => {
+      log.push(name);
+      await until;
+    };
+    const all = [
+      alone(step("first", first?.promise), turn),
+      alone(step("innocent", held?.promise), { ...turn, isCleared: () => found }),
+      alone(step("likely", second?.promise), { ...turn, deaths: 2 }),
+    ];
+    first?.resolve();
+    await expect.poll(() => log).toEqual(["first", "likely"]);
+    found = true;
+    second?.resolve();
+    await expect.poll(() => log).toEqual(["first", "likely", "innocent"]);
+    await expect(beside(async () => "begun")).resolves.toBe("begun");
+    held?.resolve();
+    await Promise.all(all);
+  });
+
   test("that fails lets others begin", async () => {
     const { beside, alone } = exclusionWith();
-    await expect(alone(() => Promise.reject(new Error("broken")), never)).rejects.toThrow("broken");
+    await expect(alone(() => Promise.reject(new Error("broken")), turn)).rejects.toThrow("broken");
     await expect(beside(async () => 1)).resolves.toBe(1);
   });
 });

@@ -10,6 +10,8 @@ export const suspectFromDelivery = 3;
 
 /** A long-running suspect, such as the drain of a backlog, does not hold up others. */
 const longMs = 10_000;
+/** A cause that was found explains the deaths of this time. If there is a second one, it leaves a note again. */
+const explainedMs = 60_000;
 /** Chance may end a process once or twice just while it handles the same message alone. */
 const maxDeathsAlone = 3;
 
@@ -18,15 +20,17 @@ const Note = z.object({ alone: z.number().int() });
 
 /**
  * Handles a message or request that may be the reason why processes died. A note that an earlier process left says that it died while it
- * handled the suspect: then nothing else begins in this process meanwhile. Rejects with `process-crashed`, without handling it, when
- * processes died over it alone; a death beside other work may have another cause. Without a broker there is no note, and no count.
+ * handled the suspect: then nothing else begins in this process meanwhile, unless another has just been found to be the cause. Rejects with
+ * `process-crashed`, without handling it, when processes died over it alone; a death beside other work may have another cause. Without a
+ * broker there is no note, and no count.
  */
 export const handleSuspect = async <Result>(
   connection: BusConnection,
   key: string,
   handle: () => Promise<Result>,
 ): Promise<Result> => {
-  const { exclusion, gate, notes, running } = connection.suspects;
+  const { suspects } = connection;
+  const { exclusion, gate, notes, running } = suspects;
   if (notes.has(key)) throw new HeraldError("service-unavailable", "an earlier try of the same is not finished");
   const note = noteOf(connection, key);
   notes.set(key, note.remove);
@@ -39,12 +43,14 @@ export const handleSuspect = async <Result>(
     if (alone === undefined) return await runBeside(running, handle);
     connection.log.warn({ suspect: key, alone }, "a process ended while it handled this: it is handled alone");
     if (alone < maxDeathsAlone) {
-      const begin = async () => {
-        await note.write(alone + 1);
-        return handle();
-      };
-      return await exclusion.alone(begin, () => void note.write(alone));
+      return await exclusion.alone(handle, {
+        deaths: alone,
+        isCleared: () => alone === 0 && performance.now() - suspects.foundAt < explainedMs,
+        onAlone: async () => void (await note.write(alone + 1)),
+        onLong: () => void note.write(alone),
+      });
     }
+    suspects.foundAt = performance.now();
     throw new HeraldError("process-crashed", `${alone} processes ended while they handled nothing else`);
   } catch (error) {
     // A sender that repeats its request must not end further processes.
