@@ -205,4 +205,11 @@ describe.concurrent("a peer that never answers", () => {
       expect(await transport.send(push("b"))).toMatchObject({ kind: "answered" });
     },
   );
+
+  isolated("a connection that takes long to be opened is not idle", async ({ expect, fixture: { serve, connect } }) => {
+    const slow = { SNICallback: (_: string, done: (error: null) => void) => void setTimeout(done, 200, null) };
+    const server = await serve({ settings: [], onRequest: (peer, { streamId }) => peer.answer(streamId) }, slow);
+    const transport = connect(server, { pingIntervalMs: 20, idleTimeoutMs: 40 });
+    expect(await transport.send(push("a"))).toMatchObject({ kind: "answered" });
+  });
 });

@@ -225,7 +225,7 @@ export function openConnection(
       output.frame(FrameType.ping, 0, 0, 0, 0);
       return true;
     },
-    idleSince: () => (streams.size === 0 ? lastUsed : undefined),
+    idleSince: () => (state === "connecting" || streams.size > 0 ? undefined : lastUsed),
     onDead: () => destroy("the peer does not answer PING"),
     onIdle: drain,
   });

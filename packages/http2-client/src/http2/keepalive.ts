@@ -4,7 +4,7 @@ type Deps = {
   readonly limits: Pick<TransportLimits, "pingIntervalMs" | "pingTimeoutMs" | "idleTimeoutMs">;
   /** Writes a PING whose answer calls `onPong`. False when no PING can be written now. */
   sendPing(): boolean;
-  /** When the last stream ended, in `performance.now` time; undefined while a stream is open. */
+  /** When the last stream ended, in `performance.now` time; undefined while a stream is open or the connection is being opened. */
   idleSince(): number | undefined;
   /** The peer did not answer in time. */
   onDead(): void;
