@@ -77,7 +77,7 @@ test("from an empty project to an open without a reload", async () => {
   const { ca, apns } = await addresses();
   const settings = settingsFor("apns", { ca, apns } as never) as unknown as Record<string, string>;
   const panel = page.locator("section.panel", { hasText: "Apple Push Notification service" });
-  await panel.getByRole("button", { name: "Add" }).click();
+  await panel.getByRole("button", { name: "Add", exact: true }).click();
   const form = page.getByRole("dialog");
   await form.getByLabel("Key id").fill(settings.key_id ?? "");
   await form.getByLabel("Team id").fill(settings.team_id ?? "");
@@ -138,7 +138,7 @@ test("a device is subscribed to a topic and unsubscribed, then deactivated", asy
   const { device } = await project.register({ token: apnsToken("ae") });
   const page = await herald.browser.signedIn(`/p/${project.id}/devices/${device.id}`);
   await page.getByLabel("Topic to subscribe to").fill("news");
-  await page.getByRole("button", { name: "Add" }).click();
+  await page.getByRole("button", { name: "Add", exact: true }).click();
   await page.getByRole("button", { name: "Unsubscribe from news" }).click();
   await page.getByText("Not subscribed to any topic.").waitFor();
   await page.getByRole("button", { name: "Deactivate" }).click();
