@@ -88,7 +88,10 @@ describe("with the broker unavailable", () => {
       expect(answers.filter(({ status }) => status !== 503 && status !== 202)).toEqual([]);
       await system().proxy.heal();
       await system().ready();
-      const ids = await healed(keys);
+      // At the gateway that failed them, a repeat need not wait ten seconds: nothing of theirs runs any more.
+      const again = await Promise.all(keys.map((key) => send(key)));
+      expect(again.filter(({ status }) => status !== 202).map(({ problem }) => problem)).toEqual([]);
+      const ids = again.map(idOf);
       for (const [at, answer] of answers.entries()) if (answer.status === 202) expect(idOf(answer)).toBe(ids[at]);
       await expectOneIdEach(keys, ids);
     },

@@ -21,7 +21,7 @@ beforeAll(async () => {
   project = await system.project();
   const records = {
     create: async (all: readonly NewRecord[]) => all.map(() => true),
-    note: async ({ request, record }: NewRecord) => void (record.released && released.push(request.place)),
+    release: async ({ request }: NewRecord) => void released.push(request.place),
     setPerformed: () => {},
   };
   commands = createSendCommands(() => system.bus, records, { error: (facts: object) => void logged.push(facts) });

@@ -1,6 +1,6 @@
 import { errors, type IdempotencyRecord } from "@herald/contracts";
 import { HeraldError, hasCode, isUnavailable } from "@herald/kit";
-import { digest, type KeyedRequest, type KeyRecords, keyReused } from "./key-records.ts";
+import { digest, isTryOf, type KeyedRequest, type KeyRecords, keyReused } from "./key-records.ts";
 import { type KeyShare, keyBytes } from "./key-share.ts";
 
 /** Identical for all attempts of one request, so that a repeat completes the first attempt. */
@@ -131,17 +131,21 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
       else await records.note({ request: withShorterTtl(request, ttlMs), record: { ...record, answer } });
       return reply;
     } catch (error) {
-      const noted = records.note({ request, record: { ...record, released: true } });
+      const released = records.release({ request, record });
       // While the bus is unavailable, waiting for the record would only delay the response.
-      if (!hasCode(error, "bus-unavailable")) await noted;
+      if (!hasCode(error, "bus-unavailable")) await released;
       throw error;
     }
   };
 
-  /** Handles a request whose key is claimed by a completed, running or interrupted attempt. Undefined when the key has expired. */
+  /**
+   * Handles a request whose key is claimed by a completed, running or interrupted attempt. `failed`: its tries that are known to have ended.
+   * Undefined when the key has expired.
+   */
   const retry = async <Reply extends Answered>(
     request: KeyedRequest,
     work: Work<Reply>,
+    failed: readonly string[],
   ): Promise<Reply | undefined> => {
     const at = now().getTime();
     const found = await records.read(request);
@@ -153,7 +157,8 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
       if (!isUnavailable(error)) throw error;
     });
     if (reply !== undefined) return reply;
-    if (earlier.released !== true && at - (earlier.triedAt ?? earlier.at) < runningMs) throw inProgress();
+    const hasEnded = earlier.released === true || isTryOf(earlier, failed);
+    if (!hasEnded && at - (earlier.triedAt ?? earlier.at) < runningMs) throw inProgress();
     const { released: _, ...record } = { ...earlier, triedAt: at };
     if (!(await records.update({ request, record }, revision))) throw inProgress();
     return run(request, record, work);
@@ -187,8 +192,10 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
     // No other request may claim the key while this one runs.
     const ttlMs = keys.use(owner, keyBytes, runningMs);
     const kept = ttlMs === undefined ? request : { ...request, ttlMs };
+    // The first of the tries below may claim the key again, and forgets it then.
+    const failed = records.failedTries(kept);
     for (let tries = 0; tries < maxTries; tries++) {
-      const reply = (await runFirst(kept, { id, at }, work)) ?? (await retry(kept, work));
+      const reply = (await runFirst(kept, { id, at }, work)) ?? (await retry(kept, work, failed));
       if (reply !== undefined) return reply;
     }
     throw inProgress();

@@ -32,8 +32,14 @@ type Write = { readonly create: readonly NewRecord[]; readonly put: readonly New
 const recentBytes = 4 * 1_048_576;
 const stateBytes = 128;
 
-/** `performed`: the id of the attempt that this gateway performed. */
-type State = { readonly pending: boolean; readonly performed?: string };
+/** `performed`: the id of the attempt that this gateway performed. `failed`: its tries that ended here, which the broker may have stored or not. */
+type State = { readonly pending: boolean; readonly performed?: string; readonly failed?: readonly string[] };
+
+/** Of a key. Only a broker that loses answers makes more than one. */
+const maxFailed = 4;
+
+/** One try of an attempt: a later one of the same attempt has another time. */
+const tryOf = ({ id, at, triedAt = at }: IdempotencyRecord): string => `${id}/${triedAt}`;
 
 /** 128 bits: collisions do not happen by chance, and a client that forces one can only confuse its own project. */
 export const digest = (text: string): string => hash("sha256", text, "buffer").subarray(0, 16).toString("base64url");
@@ -63,6 +69,14 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
     }
   }, writes);
 
+  const note = async (record: NewRecord): Promise<void> => {
+    await write({ create: [], put: [record] }).catch(() => {});
+  };
+  const setFailed = ({ request, record }: NewRecord): void => {
+    const earlier = recent.peek(request.place)?.failed ?? [];
+    recent.set(request.place, { pending: false, failed: [tryOf(record), ...earlier].slice(0, maxFailed) });
+  };
+
   return {
     /**
      * Claims the keys of first attempts. Returns, in order, whether each key was free. Throws bus-unavailable; any of the keys may be
@@ -75,22 +89,16 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
         recent.set(place, { pending: true });
         return true;
       });
-      const settle = (state: State | undefined) => {
-        for (const [at, place] of places.entries()) {
-          if (!asked[at]) continue;
-          if (state) recent.set(place, state);
-          else recent.delete(place);
-        }
-      };
       const wanted = records.filter((_, at) => asked[at]);
       if (wanted.length === 0) return asked;
       try {
         const won = await write({ create: wanted, put: [] });
-        settle({ pending: false });
+        for (const { request } of wanted) recent.set(request.place, { pending: false });
         let next = 0;
         return asked.map((one) => one && won[next++] === true);
       } catch (error) {
-        settle(undefined);
+        // The broker may have stored them, or may still do so.
+        for (const one of wanted) setFailed(one);
         throw error;
       }
     },
@@ -107,13 +115,25 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
         throw keyReused("its record cannot be read; use a new key");
       }
     },
-    /** Replaces the record that was read. False when the record has changed since. */
-    update: ({ request: { place, ttlMs }, record }: NewRecord, revision: number): Promise<boolean> =>
-      bucket().update(place, record, revision, { ttlMs }),
-    /** Records the result of an attempt. Never throws: without a record a repeat is performed again, and its ids make that harmless. */
-    note: async (record: NewRecord): Promise<void> => {
-      await write({ create: [], put: [record] }).catch(() => {});
+    /** Begins another try: replaces the record that was read. False when the record has changed since. Throws bus-unavailable. */
+    update: async (next: NewRecord, revision: number): Promise<boolean> => {
+      const { place, ttlMs } = next.request;
+      try {
+        return await bucket().update(place, next.record, revision, { ttlMs });
+      } catch (error) {
+        setFailed(next);
+        throw error;
+      }
     },
+    /** Records the result of an attempt. Never throws: without a record a repeat is performed again, and its ids make that harmless. */
+    note,
+    /** Frees the key of a try that failed: for this gateway at once, for others when the returned promise resolves. Never throws. */
+    release: ({ request, record }: NewRecord): Promise<void> => {
+      setFailed({ request, record });
+      return note({ request, record: { ...record, released: true } });
+    },
+    /** The tries of a request that failed at this gateway, for {@link isTryOf}; those that are remembered. */
+    failedTries: ({ place }: KeyedRequest): readonly string[] => recent.peek(place)?.failed ?? [],
     /** Remembers, in this process only, that the attempt was performed. */
     setPerformed: ({ place }: KeyedRequest, id: string): void => {
       recent.set(place, { pending: false, performed: id });
@@ -122,6 +142,9 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
     wasPerformed: ({ place }: KeyedRequest, id: string): boolean => recent.peek(place)?.performed === id,
   };
 };
+
+/** Whether the record is as one of the tries left it: no later one has begun. */
+export const isTryOf = (record: IdempotencyRecord, tries: readonly string[]): boolean => tries.includes(tryOf(record));
 
 export const keyReused = (problem: string): HeraldError =>
   new HeraldError("idempotency-key-reused", `Idempotency-Key: ${problem}`);

@@ -70,7 +70,7 @@ const encodeSmall = ({ sends, origin }: Pick<Numbered, "sends" | "origin">): Enc
  */
 export const createSendCommands = (
   bus: () => Bus,
-  records: Pick<KeyRecords, "create" | "note" | "setPerformed">,
+  records: Pick<KeyRecords, "create" | "release" | "setPerformed">,
   log: Pick<Logger, "error">,
 ) => {
   const publishLarge = groupedPublish(bus, sendContract, { waiting: maxWaiting, maxBytes });
@@ -108,8 +108,7 @@ export const createSendCommands = (
     return failed;
   };
 
-  const release = ({ record }: Numbered): Promise<void> | undefined =>
-    record && records.note({ ...record, record: { ...record.record, released: true } });
+  const release = ({ record }: Numbered): Promise<void> | undefined => record && records.release(record);
 
   const acceptUnits = async (units: readonly Unit[]): Promise<Outcome[]> => {
     const numbered = withIds(units);
