@@ -108,6 +108,17 @@ export const NotificationChangedV1 = defineEvent("NotificationChangedV1", {
       examples: ["device"],
     }),
 });
+const paused = {
+  reason: z.enum(["requested"]).meta({ description: "`requested`: an operator or a backend paused it" }),
+  detail: z
+    .string()
+    .optional()
+    .meta({ description: "Why, in their words", examples: ["the link leads to yesterday's sale"] }),
+  by: Author,
+};
+/** Nothing of it is sent until it is resumed. Its time to live runs on. */
+export const NotificationPausedV1 = defineEvent("NotificationPausedV1", { ...notification, ...paused });
+export const NotificationResumedV1 = defineEvent("NotificationResumedV1", { ...notification, by: Author });
 export const NotificationCompletedV1 = defineEvent("NotificationCompletedV1", {
   ...notification,
   counts: totals,
@@ -268,6 +279,20 @@ export const AuditRecordedV1 = defineEvent("AuditRecordedV1", {
   at: time,
 });
 
+/** Nothing of the project is sent until it is resumed. A pause of all projects has no such event. */
+export const ProjectPausedV1 = defineEvent("ProjectPausedV1", {
+  project_id: ProjectId,
+  ...paused,
+  until: time.optional().meta({ description: "When it resumes by itself; absent: when somebody resumes it" }),
+  at: time,
+});
+export const ProjectResumedV1 = defineEvent("ProjectResumedV1", {
+  project_id: ProjectId,
+  reason: z.enum(["requested", "until"]).meta({ description: "`until`: its end had come" }),
+  by: Author.optional().meta({ description: "Absent: its end had come" }),
+  at: time,
+});
+
 export const ProjectDeletedV1 = defineEvent("ProjectDeletedV1", { project_id: ProjectId, at: time });
 
 /** Every event, by the name that outboxes store. */
@@ -282,6 +307,8 @@ export const events = {
   TopicDeletedV1,
   NotificationAcceptedV1,
   NotificationChangedV1,
+  NotificationPausedV1,
+  NotificationResumedV1,
   NotificationCompletedV1,
   NotificationCancelledV1,
   NotificationExpiredV1,
@@ -297,6 +324,8 @@ export const events = {
   WebhookDisabledV1,
   UserErasedV1,
   AuditRecordedV1,
+  ProjectPausedV1,
+  ProjectResumedV1,
   ProjectDeletedV1,
 } as const;
 

@@ -78,6 +78,7 @@ export {
 export {
   Instant, type KeysetPageOf, KeysetRequest, keysetPageOf, ListRequest, listQuery, type PageOf, PageRequest, Pagination, pageOf,
 } from "./http/v1/pagination.ts";
+export { Installation, Pause, PauseNotification, PauseSends, ProjectPause, StoredPause } from "./http/v1/pause.ts";
 export { KindPreference, Preferences, PutDevicePreferences, PutUserPreferences } from "./http/v1/preferences.ts";
 export { Urgency } from "./http/v1/presentation-fields.ts";
 export { FieldProblem, Problem } from "./http/v1/problem.ts";

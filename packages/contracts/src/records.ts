@@ -1,9 +1,11 @@
 import { hash } from "node:crypto";
 import { z } from "zod";
+import { installation } from "./events.ts";
 import { Scope } from "./http/v1/admin.ts";
 import { DeclaredKind } from "./http/v1/kinds.ts";
 import { OwnLimits } from "./http/v1/limits.ts";
 import { OperatorRole, ProjectGrant } from "./http/v1/operators.ts";
+import { StoredPause } from "./http/v1/pause.ts";
 import { QuietHours } from "./http/v1/quiet-hours.ts";
 import { ReceiptShare } from "./http/v1/receipt-fields.ts";
 import { TemplateContent } from "./http/v1/templates.ts";
@@ -81,15 +83,20 @@ export const ProvidersRecord = z.object({
 });
 export type ProvidersRecord = z.infer<typeof ProvidersRecord>;
 
-/** `push_projects`, `<project>.rules`: which devices get a notification now. Written by registry; absent: every device does. */
+/**
+ * `push_projects`, `<project>.rules`: which devices get a notification now. Written by registry; absent: every device does. That of all
+ * projects (`installation`) has a pause alone.
+ */
 export const RulesRecord = z.object({
-  projectId: ProjectId,
+  projectId: z.union([ProjectId, z.literal(installation)]),
   kinds: z.array(DeclaredKind),
   quietHours: QuietHours.optional(),
   /** Of devices without one; absent: UTC. */
   timeZone: z.string().optional(),
   /** Users of the project have quiet hours of their own. */
   ownHours: z.literal(true).optional(),
+  /** Nothing is sent; absent: it is. */
+  paused: StoredPause.optional(),
 });
 export type RulesRecord = z.infer<typeof RulesRecord>;
 
@@ -154,5 +161,5 @@ export const sessionKey = (hash: string): string => `session.${hash}`;
 export const signInCodeKey = (hash: string): string => `code.${hash}`;
 export const projectSettingsKey = (id: ProjectId): string => `${id}.settings`;
 export const projectProvidersKey = (id: ProjectId): string => id;
-export const projectRulesKey = (id: ProjectId): string => `${id}.rules`;
+export const projectRulesKey = (id: ProjectId | typeof installation): string => `${id}.rules`;
 export const templateKey = (id: ProjectId, name: string): string => `${id}.${name}`;

@@ -224,7 +224,7 @@ export const createProjectReplication = (deps: {
     ],
     find: projects.findAny,
     after: projects.after,
-    rowIdOf: (value) => ("projectId" in value ? value.projectId : value.id),
+    rowIdOf: (value) => ("projectId" in value ? value.projectId : value.id) as ProjectId,
     settle: async ({ _id, tokens: all }) => {
       for (const { id, revokedAt } of all) if (revokedAt) await projects.removeRevokedToken(_id, id);
     },

@@ -5,6 +5,7 @@ import { changedFields, named, namedBody } from "../../named.ts";
 import { ProtectedMetadata } from "./identity.ts";
 import { TimeZone } from "./local-time.ts";
 import { pageQuery } from "./pagination.ts";
+import { ProjectPause } from "./pause.ts";
 import { QuietHours } from "./quiet-hours.ts";
 import { ReceiptShare } from "./receipt-fields.ts";
 
@@ -71,6 +72,7 @@ export const Project = named("Project", {
   receipts: ReceiptShare.default(false).meta(receiptsMeta),
   quiet_hours: QuietHours.optional().meta(quietHoursMeta),
   default_time_zone: z.string().default("UTC").meta(timeZoneMeta),
+  paused: ProjectPause.optional().meta({ description: "Its sends wait; absent: they do not" }),
   created_at: z.iso.datetime(),
 });
 export type Project = z.infer<typeof Project>;

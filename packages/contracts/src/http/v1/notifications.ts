@@ -6,19 +6,20 @@ import { Kind, LabelFilter } from "../../tags.ts";
 import { Wave } from "./local-time.ts";
 import { content } from "./notification-content.ts";
 import { listQuery } from "./pagination.ts";
+import { Pause } from "./pause.ts";
 import { OpenTotals } from "./stats.ts";
 
 export const NotificationStatus = z
   .enum(["scheduled", "accepted", "sending", "paused", "completed", "cancelled", "expired"])
-  .meta({ id: "NotificationStatus", description: "`paused` is reserved: this version never answers it" });
+  .meta({
+    id: "NotificationStatus",
+    description: "`paused`: it was paused itself; while its project is paused, it keeps the status that it has",
+  });
 export type NotificationStatus = z.infer<typeof NotificationStatus>;
 
 /** The query parameters that filter notifications. A notification must match all of them. */
 export const notificationFilterQuery = {
-  status: z
-    .enum(NotificationStatus.exclude(["paused"]).options)
-    .optional()
-    .meta({ description: "Only notifications with this status" }),
+  status: z.enum(NotificationStatus.options).optional().meta({ description: "Only notifications with this status" }),
   kind: Kind.optional().meta({ description: "Only notifications of this kind" }),
   label: LabelFilter.optional().meta({ description: "Notifications with this label: `<name>:<value>`" }),
   push_type: PushType.optional().meta({ description: "Notifications with this push type of Apple" }),
@@ -100,6 +101,7 @@ export const Notification = named(
     schedule: z.array(Wave).optional().meta({
       description: "Its waves, the next ones as they are planned now; absent unless it is sent in waves",
     }),
+    paused: Pause.optional().meta({ description: "Absent: it is not paused" }),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().optional(),
   },
