@@ -582,11 +582,13 @@ export type Notification = {
   unmatched: string[];
   /** Its waves, the next ones as they are planned now; absent unless it is sent in waves */
   schedule?: Wave[];
+  /** Absent: it is not paused */
+  paused?: Pause;
   created_at: string;
   completed_at?: string;
 };
 
-/** `paused` is reserved: this version never answers it */
+/** `paused`: it was paused itself; while its project is paused, it keeps the status that it has */
 export type NotificationStatus = Open<
   "scheduled" | "accepted" | "sending" | "paused" | "completed" | "cancelled" | "expired"
 >;
@@ -683,6 +685,13 @@ export type Wave = {
 
 /** `sent`: all its devices are addressed; their results may follow. `skipped`: its devices get nothing, because their clocks had passed the time */
 export type WaveStatus = Open<"scheduled" | "sending" | "sent" | "skipped">;
+
+/** Since when nothing is sent, and who paused it */
+export type Pause = {
+  at: string;
+  by: Author;
+  reason?: string;
+};
 
 export type SentNotification =
   | {
@@ -1070,6 +1079,8 @@ export type Project = {
   quiet_hours?: QuietHours;
   /** The time zone of devices that name none: an IANA name */
   default_time_zone: string;
+  /** Its sends wait; absent: they do not */
+  paused?: ProjectPause;
   created_at: string;
 };
 
@@ -1080,6 +1091,17 @@ export type QuietHours = {
   to: string;
   /** `delay`: devices get the notification when they end */
   mode: Open<"delay" | "skip">;
+};
+
+/** Since when nothing is sent, and who paused it */
+export type ProjectPause = {
+  at: string;
+  by: Author;
+  reason?: string;
+  /** When it resumes by itself; absent: when somebody resumes it */
+  until?: string;
+  /** `installation`: all projects are paused */
+  of: Open<"project" | "installation">;
 };
 
 export type ProjectLimit = {
@@ -1600,6 +1622,16 @@ export type EventData = {
     /** Whose local time it is sent at: a time zone, or `device`; absent: an instant */
     time_zone?: string;
   };
+  "io.herald.notification.paused.v1": NotificationEvent & {
+    /** `requested`: an operator or a backend paused it */
+    reason: Open<"requested">;
+    /** Why, in their words */
+    detail?: string;
+    by: Author;
+  };
+  "io.herald.notification.resumed.v1": NotificationEvent & {
+    by: Author;
+  };
   "io.herald.notification.completed.v1": NotificationEvent & {
     /** `devices` is the sum of the others; `skipped` absent: none */
     counts: {
@@ -1731,6 +1763,25 @@ export type EventData = {
   "io.herald.user.erased.v1": {
     project_id: string;
     user_id: string;
+    at: string;
+  };
+  "io.herald.project.paused.v1": {
+    project_id: string;
+    /** `requested`: an operator or a backend paused it */
+    reason: Open<"requested">;
+    /** Why, in their words */
+    detail?: string;
+    by: Author;
+    /** When it resumes by itself; absent: when somebody resumes it */
+    until?: string;
+    at: string;
+  };
+  "io.herald.project.resumed.v1": {
+    project_id: string;
+    /** `until`: its end had come */
+    reason: Open<"requested" | "until">;
+    /** Absent: its end had come */
+    by?: Author;
     at: string;
   };
   "io.herald.project.deleted.v1": {
@@ -2408,6 +2459,8 @@ export const knownValues = {
     "io.herald.topic.deleted.v1",
     "io.herald.notification.accepted.v1",
     "io.herald.notification.changed.v1",
+    "io.herald.notification.paused.v1",
+    "io.herald.notification.resumed.v1",
     "io.herald.notification.completed.v1",
     "io.herald.notification.cancelled.v1",
     "io.herald.notification.expired.v1",
@@ -2422,6 +2475,8 @@ export const knownValues = {
     "io.herald.provider.resumed.v1",
     "io.herald.webhook.disabled.v1",
     "io.herald.user.erased.v1",
+    "io.herald.project.paused.v1",
+    "io.herald.project.resumed.v1",
     "io.herald.project.deleted.v1",
   ],
 } as const;

@@ -32,8 +32,8 @@ export {
   AuditRecordedV1, anyEvent, DeliveryAcceptedV1, DeliveryDelayedV1, DeliveryFailedV1, DeviceDeactivatedV1, DeviceDeletedV1,
   DeviceRegisteredV1, DeviceSubscribedV1, DeviceUnsubscribedV1, DeviceUpdatedV1, type EventContract, type EventData, type EventName,
   events, installation, NotificationAcceptedV1, NotificationCancelledV1, NotificationChangedV1, NotificationCompletedV1,
-  NotificationDismissedV1, NotificationExpiredV1, NotificationOpenedV1, NotificationReceivedV1, type OutboxEvent, ProjectDeletedV1,
-  ProviderPausedV1, ProviderResumedV1, TemplatePublishedV1, TopicCreatedV1, TopicDeletedV1, UserErasedV1, WebhookDisabledV1,
+  NotificationDismissedV1, NotificationExpiredV1, NotificationOpenedV1, NotificationPausedV1, NotificationReceivedV1,
+  NotificationResumedV1, type OutboxEvent, ProjectDeletedV1, ProviderPausedV1, ProviderResumedV1, TemplatePublishedV1, TopicCreatedV1, TopicDeletedV1, UserErasedV1, WebhookDisabledV1,
 } from "./events.ts";
 export {
   Activity, ActivityStatus, ActivityVersion, activityLimits, DeviceActivity, EndActivity, type NewActivity, PatchActivity, PutActivity,

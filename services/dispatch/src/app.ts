@@ -49,6 +49,7 @@ import { isKnownPushService } from "./providers/webpush/client.ts";
 import { handleChangeRequests } from "./requests/change-notification.ts";
 import { handleDeliveryRequests, handleReplayRequests } from "./requests/deliveries.ts";
 import { createFindNotification, createRecentSums, handleNotificationRequests } from "./requests/notifications.ts";
+import { handlePauseRequests } from "./requests/pause-notification.ts";
 import { createProviderRecords, handleProviderRequests, handleVapidKeyRequests } from "./requests/providers.ts";
 import { handleRecipientRequests } from "./requests/recipients.ts";
 import { handleTestPush } from "./requests/test-provider.ts";
@@ -142,7 +143,7 @@ const assemble = (
     log,
   });
   const openTokens = createOpenTokens(config.HERALD_OPEN_KEYS);
-  const rules = watchRules(bus);
+  const rules = watchRules(bus, (scope) => void delivery.resumeSends.onResumed(scope));
   const records = createProviderRecords(openBucket(bus, "push_providers", ProvidersRecord), credentials);
   const erasing = { erasures, erase, removeProject: createRemoveProject({ ...stores, records, now }), now };
 
@@ -222,6 +223,7 @@ const assemble = (
       const listeners = [
         ...handleNotificationRequests(deps),
         ...handleChangeRequests(deps),
+        ...handlePauseRequests(deps),
         ...handleDeliveryRequests(deps),
         ...handleRecipientRequests(deps),
         ...handleProviderRequests(deps),
@@ -245,6 +247,7 @@ const assemble = (
         startErasurePasses(erasing, log),
         sweepExpansions(deps),
         sweepBacklogs(deps),
+        ...delivery.resumeSends.start(),
         startRetention({ db, rules: retention, everyMs: retentionEveryMs, now, log }),
         runEvery("compare what gateways know", reconcileEveryMs, log, async (signal) => {
           const mended = await records.reconcile(signal);

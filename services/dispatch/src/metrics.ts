@@ -30,7 +30,14 @@ export const createMetrics = () => {
   const age = meter().createGauge("herald.dispatch.backlog.age.seconds", {
     description: "How long ago the oldest of them was accepted",
   });
+  const pausedSends = meter().createGauge("herald.dispatch.paused", {
+    description: "Projects whose sends are paused; 1 for the installation if all are",
+  });
   return {
+    pausedSends: (projects: number, all: boolean) => {
+      pausedSends.record(projects, { scope: "project" });
+      pausedSends.record(all ? 1 : 0, { scope: "installation" });
+    },
     /** How many sends wait in backlogs, and for how many seconds the oldest has waited. */
     backlogs: (sends: number, seconds: number) => {
       waiting.record(sends);

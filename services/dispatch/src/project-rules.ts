@@ -1,5 +1,6 @@
 import { type Bus, openBucket } from "@herald/bus";
-import { type ProjectId, projectRulesKey, RulesRecord } from "@herald/contracts";
+import { installation, type ProjectId, projectRulesKey, RulesRecord, type StoredPause } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 
 /** The rules of all projects that have any. Fields and not functions, because every send reads them. */
 export type Rules = {
@@ -9,8 +10,27 @@ export type Rules = {
   readonly loading: Promise<void> | undefined;
 };
 
-/** {@link Rules}, replicated into memory. */
-export const watchRules = (bus: Bus): Rules & { readonly stop: () => Promise<void> } => {
+/** Whether sends of the project wait, and why; undefined: they are sent. */
+export const pauseOf = ({ byProject }: Pick<Rules, "byProject">, projectId: ProjectId): StoredPause | undefined =>
+  byProject.get(projectId)?.paused ?? byProject.get(installation)?.paused;
+
+/** What is paused: the project, or all. */
+export type PauseScope = ProjectId | typeof installation;
+
+/** Throws project-paused while sends of the project wait. */
+export const requireRunning = (rules: Pick<Rules, "byProject">, projectId: ProjectId): void => {
+  const pause = pauseOf(rules, projectId);
+  if (!pause) return;
+  const { by, at, reason } = pause;
+  const why = `paused by ${by.name ?? by.id} at ${at}${reason === undefined ? "" : `: ${reason}`}`;
+  throw new HeraldError("project-paused", `the project's sends are ${why}; resume them first`);
+};
+
+/** {@link Rules}, replicated into memory. `onResumed` is called when this process learns that a pause has ended. */
+export const watchRules = (
+  bus: Bus,
+  onResumed: (scope: PauseScope) => void,
+): Rules & { readonly stop: () => Promise<void> } => {
   const known = new Map<string, RulesRecord>();
   const loaded = Promise.withResolvers<void>();
   const onReady = () => {
@@ -20,8 +40,10 @@ export const watchRules = (bus: Bus): Rules & { readonly stop: () => Promise<voi
   const watching = openBucket(bus, "push_projects", RulesRecord).watch(
     ({ key, value }) => {
       const [projectId = ""] = key.split(".");
+      const wasPaused = known.get(projectId)?.paused !== undefined;
       if (value === undefined) known.delete(projectId);
       else known.set(projectId, value);
+      if (wasPaused && value?.paused === undefined) onResumed(projectId as PauseScope);
     },
     onReady,
     { keys: projectRulesKey("*" as ProjectId) },

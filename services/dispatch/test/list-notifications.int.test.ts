@@ -61,6 +61,12 @@ beforeAll(async () => {
     expect(statuses.filter((status) => status === "sending")).toHaveLength(31);
     expect(statuses.filter((status) => status === "accepted")).toHaveLength(4);
   });
+  const all = await list();
+  for (const status of ["sending", "accepted"]) {
+    const one = all.find((each) => each.status === status);
+    const by = { id: "root" } as const;
+    if (one) await sendRequest(dispatch.bus, notificationRequests.pause, { projectId, notificationId: one.id, by });
+  }
 });
 afterAll(() => dispatch.stop());
 

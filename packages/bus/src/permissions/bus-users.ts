@@ -130,6 +130,8 @@ export const grants: Readonly<Record<BusService, Grants>> = {
       "DueV1",
       "NotificationAcceptedV1",
       "NotificationChangedV1",
+      "NotificationPausedV1",
+      "NotificationResumedV1",
       "NotificationCompletedV1",
       "NotificationCancelledV1",
       "NotificationExpiredV1",

@@ -4,13 +4,14 @@ import { publish, suspectFromDelivery } from "@herald/bus";
 import { DrainBacklogV1, type GroupedSend, type ProjectId, type StatusReport } from "@herald/contracts";
 import { hasCode, isUnavailable, type PeriodicTask } from "@herald/kit";
 import type { Deps } from "../deps.ts";
+import { pauseOf } from "../project-rules.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import { maxParked, type SendGroup } from "../stores/send-group-store.ts";
 import type { BegunSends, FailedSend } from "./begun-sends.ts";
 import { type createDeliverWithPlaces, throwAny } from "./deliver-sends.ts";
 import { batchByProject, sweepProjects } from "./expand.ts";
 
-type BacklogDeps = Pick<Deps, "bus" | "log" | "sendGroups"> & {
+type BacklogDeps = Pick<Deps, "bus" | "log" | "rules" | "sendGroups"> & {
   readonly begun: BegunSends;
   /** At the gate of all small sends, whether or not they waited in a backlog. */
   readonly deliverWithPlaces: ReturnType<typeof createDeliverWithPlaces>;
@@ -30,7 +31,8 @@ const lookAgainMs = 1_000;
 
 /** Small sends beyond their project's share, which wait in groups as the gateway accepted them. */
 export const createBacklog = (deps: BacklogDeps) => {
-  const { bus, sendGroups, begun, deliverWithPlaces, places, log } = deps;
+  const { bus, sendGroups, begun, deliverWithPlaces, places, rules, log } = deps;
+  const isPaused = (projectId: ProjectId) => pauseOf(rules, projectId) !== undefined;
   /** Until when a project's new sends go to its backlog, in milliseconds of `performance.now()`. */
   const open = new Map<ProjectId, number>();
   const keepOpen = (projectId: ProjectId, ms: number) =>
@@ -82,7 +84,7 @@ export const createBacklog = (deps: BacklogDeps) => {
       found += groups.length;
       after = groups.at(-1)?._id ?? after;
       for (const group of groups) {
-        if (failed.length > 0 || signal.aborted) return false;
+        if (failed.length > 0 || signal.aborted || isPaused(projectId)) return false;
         if (left > 0) {
           left -= group.sends.length;
           endLater(group, begun.continueApart(group.sends, group.claim));
@@ -100,7 +102,7 @@ export const createBacklog = (deps: BacklogDeps) => {
       return groups.length === groupsAtATime;
     };
     try {
-      while (failed.length === 0 && !signal.aborted) {
+      while (failed.length === 0 && !signal.aborted && !isPaused(projectId)) {
         if (await next()) continue;
         if (running.size === 0) break;
         // A phone may take a minute: what is stored meanwhile does not wait for it.
@@ -130,18 +132,24 @@ export const createBacklog = (deps: BacklogDeps) => {
       keepOpen(projectId, overflowMs);
       for (let from = 0; from < sends.length; from += maxParked)
         await sendGroups.park(projectId, sends.slice(from, from + maxParked), claim);
-      await ensureDrain(projectId);
+      if (!isPaused(projectId)) await ensureDrain(projectId);
     },
-    /** Resolves when the project has a drain message. Concurrent calls share one attempt. */
-    ensureDrain: (projectId: ProjectId): Promise<void> => ensureDrain(projectId),
-    /** Sends a project's backlog, oldest first, until it is empty. Rejects when a dependency is unavailable: a redelivery sends the rest. */
+    /** Resolves when the project has a drain message, unless it is paused. Concurrent calls share one attempt. */
+    ensureDrain: async (projectId: ProjectId): Promise<void> => {
+      if (!isPaused(projectId)) await ensureDrain(projectId);
+    },
+    /**
+     * Sends a project's backlog, oldest first, until it is empty, or the project is paused. Rejects when a dependency is unavailable: a
+     * redelivery sends the rest.
+     */
     drain: async (
       projectId: ProjectId,
       { signal, deliveryCount }: { readonly signal: AbortSignal; readonly deliveryCount: number },
     ): Promise<void> => {
       try {
+        if (rules.loading) await rules.loading;
         // An earlier holder of the message may have begun as many sends as there are places.
-        for (let suspects = deliveryCount >= suspectFromDelivery ? places : 0; ; suspects = 0) {
+        for (let suspects = deliveryCount >= suspectFromDelivery ? places : 0; !isPaused(projectId); suspects = 0) {
           if ((await drainOnce(projectId, signal, suspects)) > 0) continue;
           // Read once more after closing: a send that was still stored in the backlog is found by this last read.
           open.delete(projectId);

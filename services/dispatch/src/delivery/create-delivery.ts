@@ -13,6 +13,7 @@ import { createPipeline, type PipelineDeps } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSends } from "./prepare.ts";
 import { createRecipientValues } from "./recipient-values.ts";
 import { createRecoverLostWork } from "./recover-lost-work.ts";
+import { createResumeSends } from "./resume-sends.ts";
 import { createRuleEvaluator } from "./rule-evaluator.ts";
 
 /** Holds 10,000 notification contents of usual size, or more of the largest ones than are sent at a time. */
@@ -42,9 +43,10 @@ export const createDelivery = (
   const deliverWithPlaces = createDeliverWithPlaces(deps.gate, deliverGroup);
   const backlog = createBacklog({ ...deps, begun, deliverWithPlaces });
   const deliverSends = createDeliverSends({ ...deps, begun, deliverWithPlaces, backlog });
+  const resumeSends = createResumeSends({ ...deps, backlog, dueMessages, expandQueued });
   return {
     ...{ activities, cache, finisher, dueMessages, expandQueued, checkWaiting, evaluator, pipeline },
-    ...{ begun, recover, backlog, deliverSends, expansionSteps },
+    ...{ begun, recover, backlog, deliverSends, expansionSteps, resumeSends },
   };
 };
 

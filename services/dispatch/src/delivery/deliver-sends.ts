@@ -2,6 +2,7 @@ import { suspectFromDelivery } from "@herald/bus";
 import type { GroupedSend, NotificationId, ProjectId } from "@herald/contracts";
 import { type FairGate, isUnavailable } from "@herald/kit";
 import type { Deps } from "../deps.ts";
+import { pauseOf } from "../project-rules.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import { type BegunSends, type FailedSend, failedWith, type GroupMessage } from "./begun-sends.ts";
 import type { DeliverGroup } from "./deliver-group.ts";
@@ -48,7 +49,7 @@ export const createDeliverWithPlaces =
     return { begun, ended: begun.then(async () => (await Promise.all(parts)).flat()) };
   };
 
-type DeliverSendsDeps = Pick<Deps, "sendGroups"> & {
+type DeliverSendsDeps = Pick<Deps, "rules" | "sendGroups"> & {
   readonly begun: BegunSends;
   readonly deliverWithPlaces: ReturnType<typeof createDeliverWithPlaces>;
   /** Limits how many sends are delivered at a time, in total and by project. Waiting sends only cost memory. */
@@ -72,7 +73,14 @@ const none: ReadonlySet<NotificationId> = new Set();
  * redelivery detects that. From a message's third delivery on its sends may be the reason why processes died: each goes on with messages of
  * its own.
  */
-export const createDeliverSends = ({ sendGroups, begun, deliverWithPlaces, gate, backlog }: DeliverSendsDeps) => {
+export const createDeliverSends = ({
+  sendGroups,
+  begun,
+  deliverWithPlaces,
+  gate,
+  backlog,
+  rules,
+}: DeliverSendsDeps) => {
   const park = (projectId: ProjectId, sends: readonly GroupedSend[], { claim }: SendMessage): Promise<FailedSend[]> =>
     backlog.park(projectId, sends, claim).then(
       () => [],
@@ -80,6 +88,7 @@ export const createDeliverSends = ({ sendGroups, begun, deliverWithPlaces, gate,
     );
 
   return async (all: readonly GroupedSend[], message: SendMessage): Promise<FailedSend[]> => {
+    if (rules.loading) await rules.loading;
     const weight = message.bytes / all.length;
     const parked = message.again ? await sendGroups.waitingOf(all) : none;
     const open = parked.size > 0 ? all.filter(({ notificationId }) => !parked.has(notificationId)) : all;
@@ -89,7 +98,8 @@ export const createDeliverSends = ({ sendGroups, begun, deliverWithPlaces, gate,
     const deliver = ([projectId, sends]: readonly [ProjectId, readonly GroupedSend[]]) => {
       const own = Math.ceil(weight * sends.length);
       // In the backlog, other sends would be beside a suspect. Most projects have none, which one look-up says.
-      const isOpen = backlog.open.has(projectId) && backlog.isOpen(projectId);
+      const isOpen =
+        (backlog.open.has(projectId) && backlog.isOpen(projectId)) || pauseOf(rules, projectId) !== undefined;
       if (!isSuspect && (isOpen || gate.isFull(projectId, own))) return park(projectId, sends, message);
       return deliverWithPlaces(sends, message, { weight: own }).ended;
     };

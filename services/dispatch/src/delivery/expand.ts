@@ -3,6 +3,7 @@ import { audienceOfContent, ExpandV1, type NotificationId, type ProjectId, pages
 import { createGroupCommit, type Logger, type PeriodicTask, runEvery } from "@herald/kit";
 import { laneOf } from "@herald/rules";
 import type { Deps } from "../deps.ts";
+import { pauseOf } from "../project-rules.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { ActivitySends } from "./activity-sends.ts";
 import type { RuleEvaluator } from "./rule-evaluator.ts";
@@ -25,7 +26,7 @@ const nextOf = ({ _id, expansions, expiresAt }: NotificationRecord) => {
  */
 export const createExpand = (
   bus: Bus,
-  evaluator: Pick<RuleEvaluator, "askedOf" | "loading">,
+  evaluator: Pick<RuleEvaluator, "askedOf">,
   { endAtItsTime }: Pick<ActivitySends, "endAtItsTime">,
 ) => {
   const publish = groupedPublish(() => bus, ExpandV1);
@@ -33,7 +34,6 @@ export const createExpand = (
     const { _id, projectId, content, personal, expansions } = document;
     const next = nextOf(document);
     if (content.activity) await endAtItsTime(document);
-    await evaluator.loading();
     const data: ExpandV1 = {
       projectId,
       notificationId: _id,
@@ -106,13 +106,13 @@ export const sweepProjects = (
 const maxRunning = 32;
 const sweepEveryMs = 30_000;
 
-type ExpandQueuedDeps = Pick<Deps, "expansions" | "notifications" | "now"> & { readonly expand: Expand };
+type ExpandQueuedDeps = Pick<Deps, "expansions" | "notifications" | "now" | "rules"> & { readonly expand: Expand };
 
 /**
  * Commands the expansion of a project's queued notifications, oldest first, up to {@link maxRunning} at a time. Repeatable. `added`: a
  * notification that was just queued; if it can start at once, it is not read from the database.
  */
-export const createExpandQueued = ({ expansions, notifications, expand, now }: ExpandQueuedDeps) => {
+export const createExpandQueued = ({ expansions, notifications, expand, rules, now }: ExpandQueuedDeps) => {
   const command = async (projectId: ProjectId, id: NotificationId): Promise<NotificationRecord | undefined> => {
     const document = await notifications.get(projectId, id);
     if (document?.step !== "accepted") return undefined;
@@ -128,10 +128,12 @@ export const createExpandQueued = ({ expansions, notifications, expand, now }: E
   const one = async (projectId: ProjectId, asked: readonly (NotificationRecord | undefined)[]): Promise<void> => {
     const room = maxRunning - (await expansions.countRunning(projectId, maxRunning));
     if (room <= 0) return;
+    if (rules.loading) await rules.loading;
+    const paused = pauseOf(rules, projectId) !== undefined;
     const added = asked.flatMap((one) => one ?? []);
     // The queue holds other notifications only while no place is free, or after a crash. In both cases a call without `added` follows.
-    const known = added.length === asked.length && added.length <= room;
-    const next = known ? added.map(({ _id }) => _id) : await expansions.oldest(projectId, room);
+    const known = !paused && added.length === asked.length && added.length <= room;
+    const next = known ? added.map(({ _id }) => _id) : await expansions.oldest(projectId, room, { paused, now: now() });
     if (next.length === 0) return;
     // Commanded first: after a crash, it is commanded again, and registry produces the same batches for the repeat.
     const commanded = await Promise.all(known ? added.map(commandKnown) : next.map((id) => command(projectId, id)));

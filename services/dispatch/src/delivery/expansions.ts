@@ -10,6 +10,7 @@ import {
 import { planWaves, type ZoneWave } from "@herald/rules";
 import type { Deps } from "../deps.ts";
 import { type Expansions, isTooLate, replan, withExpanded } from "../domain/expansions.ts";
+import { pauseOf } from "../project-rules.ts";
 import { expansionOf, type NotificationState } from "../stores/notification-document.ts";
 import { toAccepted, toAcceptedAgain, toExpanded, toLastExpansion } from "../stores/notification-steps.ts";
 import type { DueMessages, Finisher } from "./follow-up.ts";
@@ -18,13 +19,13 @@ import type { DueMessages, Finisher } from "./follow-up.ts";
 const zonesOf = async (bus: Bus, { projectId, content }: Pick<SendV1, "projectId" | "content">): Promise<string[]> =>
   (await sendRequest(bus, audienceRequests.zones, { projectId, ...audienceOfContent(content) })).zones;
 
-type ExpansionDeps = Pick<Deps, "bus" | "notifications" | "now"> & {
+type ExpansionDeps = Pick<Deps, "bus" | "notifications" | "now" | "rules"> & {
   readonly finisher: Finisher;
   readonly dueMessages: DueMessages;
 };
 
 /** The expansions of large sends: usually one; several in turn, each at its time, if the time is that of each device. */
-export const createExpansions = ({ bus, notifications, finisher, dueMessages, now }: ExpansionDeps) => {
+export const createExpansions = ({ bus, notifications, finisher, dueMessages, rules, now }: ExpansionDeps) => {
   const waves = async (
     local: NonNullable<Expansions["local"]>,
     of: Pick<SendV1, "projectId" | "content">,
@@ -41,10 +42,13 @@ export const createExpansions = ({ bus, notifications, finisher, dueMessages, no
       const document = await notifications.getShown(projectId, id);
       const { expansions, step } = document ?? {};
       if (!document || !expansions) return false;
+      if (rules.loading) await rules.loading;
       // After a crash behind the update below, the message is redelivered, and the expansion must still be commanded.
       if (step === "accepted" || step === "expanding") return true;
       const next = expansions.list[expansions.n];
       if (step !== "scheduled" || !next || next.at > now()) return false;
+      // What expires meanwhile is expanded, so that its devices are counted.
+      if ((document.paused || pauseOf(rules, projectId)) && document.expiresAt > now()) return false;
       if (next.devices === undefined && isTooLate(expansions, now())) {
         await notifications.advance(projectId, id, toLastExpansion({ expansions }, now(), false));
         await finisher.check(projectId, id);

@@ -3,6 +3,7 @@ import { DueV1, type NotificationId, type ProjectId, servingProvider } from "@he
 import type { Deps } from "../deps.ts";
 import { batchKey, scheduleSubject } from "../domain/batch.ts";
 import { emptyTally } from "../domain/notification-counts.ts";
+import { pauseOf } from "../project-rules.ts";
 import type { BatchFacts } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
@@ -34,18 +35,25 @@ export const createDueMessages = (bus: Bus) => ({
 
 export type DueMessages = ReturnType<typeof createDueMessages>;
 
-export type FollowUpDeps = Pick<Deps, "credentials" | "deliveries" | "now" | "pool"> & {
+export type FollowUpDeps = Pick<Deps, "credentials" | "deliveries" | "notifications" | "now" | "pool" | "rules"> & {
   readonly finisher: Finisher;
   readonly dueMessages: DueMessages;
 };
 
-export const createFollowUp = ({ deliveries, credentials, pool, finisher, dueMessages, now }: FollowUpDeps) => {
+export const createFollowUp = (deps: FollowUpDeps) => {
+  const { deliveries, notifications, credentials, pool, rules, finisher, dueMessages, now } = deps;
   const plan = async (
     child: NonNullable<Awaited<ReturnType<DeliveryStore["storeChild"]>>>,
     version: string | undefined,
   ): Promise<void> => {
-    const { projectId, dueAt, paused } = child;
+    const { projectId, notificationId, dueAt, paused, held } = child;
     await dueMessages.schedule(child, dueAt);
+    if (held && !pauseOf(rules, projectId) && !(await notifications.getState(projectId, notificationId))?.paused) {
+      // Resumed since it was held: the resume found only the rows that waited then.
+      const at = now();
+      await deliveries.resumeHeld({ projectId, notificationId }, at);
+      await dueMessages.publish(child, at);
+    }
     if (!paused && version === undefined) return;
     // If settings changed after the attempt, they resumed only the rows that waited then, not this child.
     const provider = servingProvider(child);

@@ -17,6 +17,8 @@ export type CachedNotification = {
   readonly tokenAnswers: { total: number; unregistered: number; spike: boolean };
   cancelled: boolean;
   abandoned: boolean;
+  /** Until somebody resumes it. */
+  paused: boolean;
   /** Its project was deleted, and it with it. */
   gone: boolean;
   /** Batches that this process is sending. */
@@ -69,6 +71,7 @@ export const createNotificationCache = (
     gone: false,
     cancelled: document.stop?.kind === "cancelled",
     abandoned: document.stop?.kind === "abandoned",
+    paused: document.paused !== undefined,
     running: 0,
     checkedAt: readAt.getTime(),
   });
@@ -94,6 +97,7 @@ export const createNotificationCache = (
     cached.gone ||= document === null;
     cached.cancelled ||= document === null || document.stop?.kind === "cancelled";
     cached.abandoned ||= document?.stop?.kind === "abandoned";
+    cached.paused = document?.paused !== undefined;
     cached.checkedAt = at;
   };
 
@@ -147,6 +151,11 @@ export const createNotificationCache = (
     cancel: (id: NotificationId) => {
       const cached = pinned.get(id) ?? known.peek(id);
       if (cached) cached.cancelled = true;
+    },
+    /** Marks a notification as paused or resumed by this process. */
+    setPaused: (id: NotificationId, paused: boolean) => {
+      const cached = pinned.get(id) ?? known.peek(id);
+      if (cached) cached.paused = paused;
     },
   };
 };

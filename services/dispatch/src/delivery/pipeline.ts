@@ -92,6 +92,7 @@ export const createPipeline = (deps: PipelineDeps) => {
 
   /** Pushes to a row's devices except those that are skipped, and decides each device's result. Does not write to the ledger. */
   const send = async (run: Run, cached: CachedNotification, also: Skips, signal: AbortSignal): Promise<Sent> => {
+    if (deps.rules.loading) await deps.rules.loading;
     const all = isRestored(run.notificationId)
       ? run.devices.map((device) => ({ ...device, repeat: true }))
       : run.devices;

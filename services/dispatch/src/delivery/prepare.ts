@@ -111,7 +111,6 @@ export const createResolveSends = (bus: Bus, rules: Rules, evaluator: Pick<RuleE
       projectId: ProjectId,
       sends: readonly SendV1[],
     ): Promise<PromiseSettledResult<Answer | Unresolved>[]> => {
-      if (rules.loading) await rules.loading;
       const asked =
         unanswered.counts.size === 0
           ? sends

@@ -11,6 +11,7 @@ import { receiptAsker } from "@herald/payload";
 import type { Deps } from "../deps.ts";
 import { type Outcome, refusalText } from "../domain/outcome.ts";
 import { type Blocked, ownWait, type PushStop, type Sendable, type Skips } from "../domain/settle-row.ts";
+import { pauseOf } from "../project-rules.ts";
 import { acceptsCredential } from "../providers/credential-doubt.ts";
 import type { Channel } from "../providers/provider-pool.ts";
 import type { RoutePermit } from "../providers/provider-routes.ts";
@@ -25,7 +26,7 @@ const lookupRetries = { otherAttempts: 3 } as const;
 /** … and how long the rest of the batch then waits. */
 const waitMs = 5_000;
 
-export type PushDeps = Pick<Deps, "pool" | "openTokens" | "now"> & { readonly cache: NotificationCache };
+export type PushDeps = Pick<Deps, "pool" | "openTokens" | "now" | "rules"> & { readonly cache: NotificationCache };
 
 type Batch = {
   readonly cached: CachedNotification;
@@ -41,7 +42,7 @@ type Batch = {
 
 /** Sends to the devices of a batch until a stop, and waits for every response. While the database is unavailable, it waits. */
 export const pushDevices = async (
-  { cache, pool, openTokens, now }: PushDeps,
+  { cache, pool, openTokens, now, rules }: PushDeps,
   { cached, devices, served, skips, content = cached.document.content, withValues = (device) => device }: Batch,
   signal: AbortSignal,
 ) => {
@@ -235,7 +236,10 @@ export const pushDevices = async (
     const state = await cache.stopped(cached);
     if (state) return { stop: { kind: state } };
     const lookup = await pool.lookup(project, provider);
-    if (now() >= expiresAt) return { stop: { kind: "expired", whilePaused: lookup.kind === "paused" } };
+    const held = isHeld();
+    const during = lookup.kind === "paused" ? "settings" : undefined;
+    if (now() >= expiresAt) return { stop: { kind: "expired", during: held ? "held" : during } };
+    if (held) return { stop: { kind: "held" } };
     if (lookup.kind === "not-configured") return { stop: { kind: lookup.kind } };
     if (lookup.kind !== "paused") trial = undefined;
     else {
@@ -279,10 +283,16 @@ export const pushDevices = async (
     return open;
   }
 
+  /** Of the state that `stopped` has just read. */
+  function isHeld(): boolean {
+    return cached.paused || pauseOf(rules, projectId) !== undefined;
+  }
+
   async function changed(channel: Channel): Promise<PushStop | undefined> {
     const state = await cache.stopped(cached);
     if (state) return { kind: state };
-    if (now() >= expiresAt) return { kind: "expired", whilePaused: false };
+    if (now() >= expiresAt) return { kind: "expired" };
+    if (isHeld()) return { kind: "held" };
     return channel.refused() ? { kind: "paused" } : undefined;
   }
 };

@@ -73,7 +73,8 @@ const world = ({ from, failures }: { from: number; failures: number }) => {
   const deps = {
     cache,
     pool: { lookup: async () => ({ kind: "ready", channel }) },
-    openTokens: { signer: () => () => "token" },
+    rules: { byProject: new Map(), loading: undefined },
+openTokens: { signer: () => () => "token" },
     now,
   } as unknown as PushDeps;
   return { deps, pushed, cached: cache.pin(document, now()) };

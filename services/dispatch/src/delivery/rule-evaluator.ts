@@ -40,9 +40,6 @@ export const createRuleEvaluator = ({ caps, rules, now }: Pick<Deps, "caps" | "r
   };
 
   return {
-    /** Resolves once the rules are known; undefined if they are. */
-    loading: () => rules.loading,
-
     /** What registry must add to the recipients of a send. */
     askedOf: (projectId: ProjectId, content: Sent["content"]): { readonly rules?: AskedRules } => {
       const asked = rulesOfSend(rules.byProject.get(projectId), content);

@@ -29,9 +29,10 @@ export const isDelayOver = ({ delayed }: Sendable, now: Date): boolean =>
 
 /** Why nothing was sent to the devices without an outcome. */
 export type PushStop =
-  | { readonly kind: "cancelled" | "abandoned" | "not-configured" | "paused" }
-  /** `whilePaused`: the provider was paused when the notification expired. */
-  | { readonly kind: "expired"; readonly whilePaused: boolean };
+  /** `paused`: its provider is; `held`: the notification, its project or all sends are. */
+  | { readonly kind: "cancelled" | "abandoned" | "not-configured" | "paused" | "held" }
+  /** `during`: what the devices waited for when the notification expired. */
+  | { readonly kind: "expired"; readonly during?: "settings" | "held" | undefined };
 
 /** Why devices get nothing, such as `moved`: they were deleted or changed their user while they waited. */
 export type Skips = ReadonlyMap<DeviceId, DeliveryReason>;
@@ -60,6 +61,8 @@ export type Waiting = {
   readonly notBefore: Date;
   /** The child waits for new provider settings, not for a time. */
   readonly paused: boolean;
+  /** The child waits until its notification, its project or all sends are resumed. */
+  readonly held?: true;
 };
 
 export type Settlement = {
@@ -117,11 +120,14 @@ export const pauseCheckAt = (now: Date, trialAt: Date | undefined): number => {
   return Math.min(at + pauseCheckMs, Math.max(at + trialCheckMs, trialAt?.getTime() ?? Number.POSITIVE_INFINITY));
 };
 
-/** Why a device waits: for its next attempt, for new provider settings, until its server is no longer blocked, or quiet hours end. */
+/**
+ * Why a device waits: for its next attempt, for new provider settings, until its server is no longer blocked, quiet hours end, or sends are
+ * resumed.
+ */
 type Wait = {
   readonly index: number;
   readonly device: Sendable;
-  readonly for: "attempt" | "settings" | "blocked" | "quiet-hours";
+  readonly for: "attempt" | "settings" | "blocked" | "quiet-hours" | "held";
   readonly providerReason?: string | undefined;
   /** The provider certainly did not process the push. */
   readonly unprocessed?: true | undefined;
@@ -246,10 +252,10 @@ const notSent = (run: BatchRun, index: number, device: Sendable): DeviceSettleme
     return { status: "skipped", reason, attempts: device.attempts, possibleRepeat: device.repeat };
   const blocked = run.blocked?.get(index);
   // A stop that is final for the rest of the batch is final for this device, too.
-  if (blocked && (run.stop === undefined || run.stop.kind === "paused") && device.delayed === blocked.until.getTime())
+  const waits = run.stop === undefined || run.stop.kind === "paused" || run.stop.kind === "held";
+  if (blocked && waits && device.delayed === blocked.until.getTime())
     return { device, for: "quiet-hours", notBefore: device.delayed };
-  if (blocked && (run.stop === undefined || run.stop.kind === "paused"))
-    return { ...blocked, device, for: "blocked", notBefore: blocked.until.getTime() };
+  if (blocked && waits) return { ...blocked, device, for: "blocked", notBefore: blocked.until.getTime() };
   return stopped(run.stop ?? { kind: "abandoned" }, device);
 };
 
@@ -260,13 +266,15 @@ const stopped = (stop: PushStop, device: Sendable): DeviceSettlement => {
     case "cancelled":
       return { status: "cancelled", reason: "cancelled", ...untried };
     case "expired":
-      return { status: "expired", reason: stop.whilePaused ? "provider-misconfigured" : "expired", ...untried };
+      return { status: "expired", reason: reasonOfExpiry(stop.during), ...untried };
     case "abandoned":
       return { status: "failed", reason: "internal", ...untried };
     case "not-configured":
       return { status: "failed", reason: "provider-not-configured", ...untried };
     case "paused":
       return { device, for: "settings" };
+    case "held":
+      return { device, for: "held" };
   }
 };
 
@@ -280,9 +288,13 @@ const plan = ({ now, expiresAt, nextTrialAt }: BatchRun, waits: readonly Wait[])
   const at = now.getTime();
   const ends = waits.flatMap(({ notBefore }) => (notBefore === undefined ? [] : Math.max(at, notBefore)));
   const paused = waits.some((wait) => wait.for === "settings");
+  const held = waits.some((wait) => wait.for === "held");
   const notBefore = new Date(ends.length === 0 ? at : Math.min(...ends));
   const check = new Date(Math.min(Math.max(pauseCheckAt(now, nextTrialAt), notBefore.getTime()), expiresAt.getTime()));
-  return { devices: waits.map(({ device }) => device), dueAt: paused ? check : notBefore, notBefore, paused };
+  const devices = waits.map(({ device }) => device);
+  // The others are held, too, when they are due: one row waits for all.
+  if (held) return { devices, dueAt: expiresAt, notBefore: new Date(at), paused, held };
+  return { devices, dueAt: paused ? check : notBefore, notBefore, paused };
 };
 
 const deferred = ({ device, providerReason, unprocessed, for: what, refused }: Wait): DeviceResult => ({
@@ -293,6 +305,7 @@ const deferred = ({ device, providerReason, unprocessed, for: what, refused }: W
   ...(what === "blocked" && !refused ? { blocked: true } : {}),
   ...(unprocessed && { unprocessed }),
   ...(what === "quiet-hours" ? { reason: what } : {}),
+  ...(what === "held" ? { reason: "paused" } : {}),
 });
 
 const expiredResult = (run: BatchRun, wait: Wait): DeviceResult => ({
@@ -301,5 +314,11 @@ const expiredResult = (run: BatchRun, wait: Wait): DeviceResult => ({
     ? { status: "cancelled", reason: "cancelled" }
     : wait.for === "quiet-hours"
       ? { status: "skipped", reason: wait.for }
-      : { status: "expired", reason: wait.for === "settings" ? "provider-misconfigured" : "expired" }),
+      : { status: "expired", reason: reasonOfExpiry(wait.for) }),
 });
+
+/** By what the device waited for. */
+const reasonOfExpiry = (what: Wait["for"] | undefined): DeliveryReason => {
+  if (what === "settings") return "provider-misconfigured";
+  return what === "held" ? "paused" : "expired";
+};

@@ -236,8 +236,9 @@ describe("an outcome", () => {
 describe("a device that was not sent to", () => {
   test.each<[PushStop, string, string]>([
     [{ kind: "cancelled" }, "cancelled", "cancelled"],
-    [{ kind: "expired", whilePaused: false }, "expired", "expired"],
-    [{ kind: "expired", whilePaused: true }, "expired", "provider-misconfigured"],
+    [{ kind: "expired" }, "expired", "expired"],
+    [{ kind: "expired", during: "settings" }, "expired", "provider-misconfigured"],
+    [{ kind: "expired", during: "held" }, "expired", "paused"],
     [{ kind: "abandoned" }, "failed", "internal"],
     [{ kind: "not-configured" }, "failed", "provider-not-configured"],
   ])("%o", (stop, status, reason) => {
@@ -274,7 +275,7 @@ describe("a device that was not sent to", () => {
     expect(waiting).toMatchObject({ notBefore: after(10_000), devices: [{}] });
   });
 
-  test.each<PushStop>([{ kind: "cancelled" }, { kind: "expired", whilePaused: false }, { kind: "not-configured" }])(
+  test.each<PushStop>([{ kind: "cancelled" }, { kind: "expired" }, { kind: "not-configured" }])(
     "waits for nothing when the batch was stopped for good: $kind",
     (stop) => {
       const { waiting, tally } = only(undefined, { blocked: new Map([[0, { until: after(10) }]]), stop });
@@ -330,7 +331,7 @@ const anyOutcome: fc.Arbitrary<Outcome | undefined> = fc.oneof(
 );
 const anyStop = fc.constantFrom<PushStop>(
   { kind: "cancelled" },
-  { kind: "expired", whilePaused: false },
+  { kind: "expired" },
   { kind: "abandoned" },
   { kind: "not-configured" },
   { kind: "paused" },

@@ -3,7 +3,7 @@ import { deliveryRequests, replayRequests } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
 import type { BatchFacts, DeliveryDocument } from "../stores/delivery-document.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
-import { type FindNotification, isBegun, notificationView, type RecentSums, unstoredView } from "./notifications.ts";
+import { type FindNotification, type RecentSums, unstoredView, viewOf } from "./notifications.ts";
 
 type DeliveryRequestDeps = Pick<
   Deps,
@@ -37,10 +37,9 @@ export const handleDeliveryRequests = (deps: DeliveryRequestDeps): RequestListen
       const found = await find(projectId, notificationId);
       if ("send" in found) return { notification: unstoredView(found.send, now()), expanded: false, attempts: [] };
       const { document } = found;
-      const sums = document.end || !isBegun(document) ? undefined : await sumsOf(projectId, notificationId);
       const { delivery, attempts, nextAttemptAt } = await trace(projectId, notificationId, deviceId);
       return {
-        notification: notificationView(document, sums),
+        notification: await viewOf(document, sumsOf),
         expanded: isExpanded(document),
         ...(delivery && { delivery }),
         attempts: [...attempts],

@@ -26,6 +26,7 @@ import {
   type NotificationState,
   newFacts,
   type ShownNotification,
+  shownStatus,
 } from "../stores/notification-document.ts";
 import { firstStep, toLastExpansion } from "../stores/notification-steps.ts";
 
@@ -79,7 +80,8 @@ export const createFindNotification =
 
 /** A notification as the API shows it. `sums` are the sums of its ledger; a final notification stores its own. */
 export const notificationView = (document: ShownNotification, sums?: Sums): Notification => {
-  const { _id, content, acceptedAt, status, expanded, end } = document;
+  const { _id, content, acceptedAt, paused, expanded, end } = document;
+  const status = shownStatus(document);
   const { tally, failures } = end ?? sums ?? { tally: emptyTally, failures: {} };
   return {
     ...content,
@@ -91,13 +93,13 @@ export const notificationView = (document: ShownNotification, sums?: Sums): Noti
     failures: { ...failures },
     skips: { ...tally.skips },
     ...(document.expansions?.local && { schedule: shownWaves(document) }),
+    ...(status === "paused" && paused && { paused: { ...paused, at: paused.at.toISOString() } }),
     ...(end && { completed_at: end.at.toISOString() }),
   };
 };
 
 /** Whether devices of a notification may have been addressed. */
-export const isBegun = ({ step, expanded }: NotificationState): boolean =>
-  step !== "scheduled" || expanded !== undefined;
+const isBegun = ({ step, expanded }: NotificationState): boolean => step !== "scheduled" || expanded !== undefined;
 
 /** Counts of smaller notifications are exact. Counts of larger ones may be a little old, as the API documents. */
 const exactBelow = 10_000;
@@ -121,6 +123,12 @@ export const createRecentSums = (ledger: Pick<Ledger, "sums">, now: () => Date) 
 
 export type RecentSums = ReturnType<typeof createRecentSums>;
 
+/** A stored notification as the API shows it, with its counts. */
+export const viewOf = async (document: ShownNotification, sumsOf: RecentSums): Promise<Notification> =>
+  document.end || !isBegun(document)
+    ? notificationView(document)
+    : notificationView(document, await sumsOf(document.projectId, document._id));
+
 type NotificationRequestDeps = Pick<
   DeliveryDeps,
   "bus" | "cache" | "deliveries" | "finisher" | "notifications" | "now" | "outbox"
@@ -130,16 +138,13 @@ type NotificationRequestDeps = Pick<
   readonly sweeps: Pick<Sweeps, "sweepDue">;
 };
 
-/** After this time, no process begins another chunk of a cancelled notification. The 10 ms are for timers that fire early. */
-const heardMs = stateMaxAgeMs + 10;
+/** After this time, no process begins another chunk of a cancelled or paused notification. The 10 ms are for timers that fire early. */
+export const heardMs = stateMaxAgeMs + 10;
 
 export const handleNotificationRequests = (deps: NotificationRequestDeps): RequestListener[] => {
   const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, outbox, finisher, now } = deps;
 
-  const view = async (document: ShownNotification): Promise<Notification> =>
-    document.end || !isBegun(document)
-      ? notificationView(document)
-      : notificationView(document, await sumsOf(document.projectId, document._id));
+  const view = (document: ShownNotification): Promise<Notification> => viewOf(document, sumsOf);
 
   /** True when the notification was being sent: other processes may not have noticed the cancel yet. */
   const cancel = async (projectId: ProjectId, notificationId: NotificationId): Promise<boolean> => {

@@ -10,15 +10,18 @@ import {
 } from "@herald/contracts";
 import { HeraldError, notFound, positionMismatch } from "@herald/kit";
 import type { Deps } from "../deps.ts";
+import { requireRunning } from "../project-rules.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
 import { errorsOfSmall } from "../stores/recipient-store.ts";
 import type { FindNotification } from "./notifications.ts";
 
-type RecipientDeps = Pick<Deps, "bus" | "notifications" | "now" | "recipients"> & { readonly find: FindNotification };
+type RecipientDeps = Pick<Deps, "bus" | "notifications" | "now" | "recipients" | "rules"> & {
+  readonly find: FindNotification;
+};
 
 /** Requests about the recipients of notifications: registry expands them page after page, and the gateway uploads and shows them. */
 export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] => {
-  const { bus, notifications, recipients, find, now } = deps;
+  const { bus, notifications, recipients, rules, find, now } = deps;
   /** Whether no more lines are awaited: the notification was stopped or has expired, or its sender is silent. */
   const isOver = async ({ projectId, _id, upload, stop, expiresAt, acceptedAt, sendAt }: NotificationState) => {
     if (stop || now() >= expiresAt) return true;
@@ -110,6 +113,7 @@ export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] 
       if (!document) throw new HeraldError("queue-full", "the notification is not stored yet");
       if (document.end || document.stop || now() >= document.expiresAt)
         throw new HeraldError("notification-final", `the notification is ${document.status}: it takes no recipients`);
+      requireRunning(rules, projectId);
       const before = await recipients.latest(projectId, notificationId);
       if (before?.last) throw new HeraldError("recipients-complete", "id: the notification has its whole file");
       const stored = before?.lastLine ?? 0;

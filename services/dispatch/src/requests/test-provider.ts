@@ -17,6 +17,7 @@ import { withTimeout } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { type Outcome, refusalText } from "../domain/outcome.ts";
 import { refusalAdvice } from "../domain/refusal-advice.ts";
+import { requireRunning } from "../project-rules.ts";
 import { findProvider } from "./providers.ts";
 
 /** Less than the timeout of a request between services. */
@@ -25,14 +26,23 @@ const answerMs = 4_000;
 const reasonMs = 250;
 const lifetimeMs = 60_000;
 
-type TestPushDeps = Pick<Deps, "bus" | "connect" | "credentials" | "log" | "now" | "openTokens">;
+type TestPushDeps = Pick<Deps, "bus" | "connect" | "credentials" | "log" | "now" | "openTokens" | "rules">;
 
 /**
  * Sends one push to a token that an operator names. It uses its own connection and has no ledger row: it neither waits for a
  * paused provider nor changes the provider's recorded state.
  */
-export const handleTestPush = ({ bus, credentials, connect, openTokens, now, log }: TestPushDeps): RequestListener =>
+export const handleTestPush = ({
+  bus,
+  credentials,
+  connect,
+  openTokens,
+  rules,
+  now,
+  log,
+}: TestPushDeps): RequestListener =>
   handleRequest(bus, providerRequests.test, async ({ projectId, provider, push }) => {
+    requireRunning(rules, projectId);
     const client = connect(provider, await credentials.open(await findProvider(credentials, projectId, provider)));
     try {
       const at = now();

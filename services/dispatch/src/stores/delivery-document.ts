@@ -76,6 +76,8 @@ export type DeliveryDocument = BatchFacts & {
   notBefore?: Date;
   /** The row waits for new provider settings. */
   paused?: true;
+  /** The row waits until its notification, its project or all sends are resumed, and is due when its pushes expire. */
+  held?: true;
   /** The devices that wait, until their child row is stored. */
   child?: Waiting;
   /** What the project's rules said of its devices before they got a push; absent: all of them get it. */
@@ -132,6 +134,8 @@ const indexes = {
   due: { fields: { dueAt: 1 }, purpose: "due", partial: having("dueAt") },
   /** Waiting rows of a project's platform: new settings make them due. */
   resume: { fields: { projectId: 1, platform: 1, dueAt: 1 }, purpose: "resume", partial: having("dueAt") },
+  /** Rows that a resume makes due. */
+  held: { fields: { projectId: 1, notificationId: 1 }, purpose: "held", partial: having("held") },
   /** For the erasure of a user, which reads all of a project's rows that name users. */
   users: { fields: { projectId: 1, _id: 1 }, purpose: "users", partial: having("users") },
 } as const satisfies Record<string, IndexSpec>;

@@ -1,5 +1,14 @@
 import type { DeliverBatchV1, NotificationId, OutboxEvent, ProjectId, Provider, Tag } from "@herald/contracts";
-import { ensureIndexes, findSome, guardStore, insertBatched, removeFirst, updateBatched } from "@herald/mongo";
+import {
+  ensureIndexes,
+  findSome,
+  guardStore,
+  having,
+  insertBatched,
+  projectAfter,
+  removeFirst,
+  updateBatched,
+} from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
 import { childId, rootGeneration } from "../domain/batch.ts";
 import { emptyTally } from "../domain/notification-counts.ts";
@@ -47,7 +56,7 @@ const factFields = {
 const startFor = (claim: Claim, now: Date) => ({
   $set: { state: "started" as const, claim, startedAt: now },
   $inc: { starts: 1 },
-  $unset: { dueAt: "" as const, notBefore: "" as const, paused: "" as const },
+  $unset: { dueAt: "" as const, notBefore: "" as const, paused: "" as const, held: "" as const },
 });
 
 /** The ledger: one row for each batch, and a child row whenever some of its devices must wait. */
@@ -207,14 +216,16 @@ export const createDeliveryStore = (db: Db) => {
     },
 
     /** Stores the waiting devices of a row as its child row, and makes the row final. Undefined when no device waits. */
-    storeChild: async (parent: BatchFacts): Promise<(BatchFacts & Pick<Waiting, "dueAt" | "paused">) | undefined> => {
+    storeChild: async (
+      parent: BatchFacts,
+    ): Promise<(BatchFacts & Pick<Waiting, "dueAt" | "paused" | "held">) | undefined> => {
       const { _id, projectId } = parent;
       const settled = await deliveries.findOne(
         { _id, projectId, state: "settled" },
         { projection: { child: 1, settledAt: 1 } },
       );
       if (!settled?.child) return undefined;
-      const { devices, dueAt, notBefore, paused } = settled.child;
+      const { devices, dueAt, notBefore, paused, held } = settled.child;
       const generation = parent.generation + 1;
       const facts = { ...factsOf(parent), _id: childId(_id, generation), generation };
       // Does nothing if an earlier try has stored it.
@@ -229,12 +240,13 @@ export const createDeliveryStore = (db: Db) => {
         dueAt,
         notBefore,
         ...(paused && { paused }),
+        ...(held && { held }),
       });
       await deliveries.updateOne(
         { _id, projectId, state: "settled" },
         { $set: { state: "final" }, $unset: { child: "", childSize: "", dueAt: "" } },
       );
-      return { ...facts, dueAt, paused };
+      return { ...facts, dueAt, paused, ...(held && { held }) };
     },
 
     /** Postpones a waiting row. Does nothing if `known` is given and no longer equals the row's `dueAt`. */
@@ -268,11 +280,33 @@ export const createDeliveryStore = (db: Db) => {
       return resumed;
     },
 
+    /** Makes the held rows of a project or notification due. */
+    resumeHeld: async (of: { readonly projectId: ProjectId; readonly notificationId?: NotificationId }, now: Date) => {
+      await deliveries.updateMany(
+        { ...of, held: { $exists: true }, state: "waiting" },
+        // `notBefore` is 0 so that a process whose clock is behind can start the row, too.
+        { $set: { dueAt: now, notBefore: new Date(0) }, $unset: { held: "" } },
+        { hint: deliveryHints.held },
+      );
+    },
+
+    /** A project's first notification with held rows whose id is greater than `after`. */
+    heldAfter: async (projectId: ProjectId, after: string): Promise<NotificationId | undefined> => {
+      const found = await deliveries.findOne(
+        { projectId, notificationId: { $gt: after as NotificationId }, held: { $exists: true } },
+        { hint: deliveryHints.held, sort: { projectId: 1, notificationId: 1 }, projection: { notificationId: 1 } },
+      );
+      return found?.notificationId;
+    },
+
+    /** The first project with held rows whose id is greater than `projectId`. */
+    heldProjectAfter: projectAfter(deliveries, { hint: deliveryHints.held, filter: having("held") }),
+
     /** Makes all waiting rows of a cancelled notification due. */
     makeDue: async (projectId: ProjectId, notificationId: NotificationId, now: Date) => {
       await deliveries.updateMany(
         { projectId, notificationId, state: "waiting" },
-        { $set: { dueAt: now, notBefore: now } },
+        { $set: { dueAt: now, notBefore: now }, $unset: { held: "" } },
         { hint: deliveryHints.finish },
       );
     },

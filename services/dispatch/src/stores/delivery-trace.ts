@@ -35,7 +35,7 @@ const settledAttempt = (
     return { at, ...delay, possible_repeat: possibleRepeat };
   }
   // It waited for its server, or for new settings after the provider had refused an earlier row.
-  if (status === "deferred" && !sent && providerReason === undefined) return undefined;
+  if (status === "deferred" && !sent && providerReason === undefined && reason !== "paused") return undefined;
   const unanswered = possibleRepeat && !repeat;
   const waits = result.blocked ? "blocked" : "paused";
   return {
@@ -54,9 +54,11 @@ const settledAttempt = (
 const isSameBlock = (one: DeliveryAttempt, before: DeliveryAttempt | undefined): boolean =>
   one.outcome === "blocked" && before?.outcome === "blocked" && one.provider_reason === before.provider_reason;
 
-/** A waiting device is tried when its row is due, or later if it must wait longer than other devices there. */
-const nextAttempt = (dueAt: Date | undefined, device: Sendable | undefined): Date | undefined =>
-  dueAt && new Date(Math.max(dueAt.getTime(), device ? ownWait(device) : 0));
+/** A waiting device is tried when its row is due, or later if it must wait longer than other devices there. Held, it waits for a person. */
+const nextAttempt = (
+  { dueAt, held }: Pick<DeliveryDocument, "dueAt" | "held">,
+  device: Sendable | undefined,
+): Date | undefined => (dueAt && !held ? new Date(Math.max(dueAt.getTime(), device ? ownWait(device) : 0)) : undefined);
 
 /** What rules said of a device in this row; undefined: it gets the push. */
 const ruleResultOf = (row: DeliveryDocument, index: number): RuleResult | undefined => {
@@ -76,11 +78,11 @@ export const traceOf = (rows: readonly DeviceRow[]) => {
     // A settled row has `child` until that has a row of its own.
     nextAttemptAt =
       row.state === "waiting"
-        ? nextAttempt(row.dueAt, row.devices?.[index])
-        : result?.status === "deferred"
+        ? nextAttempt(row, row.devices?.[index])
+        : result?.status === "deferred" && row.child
           ? nextAttempt(
-              row.child?.dueAt,
-              row.child?.devices.find(({ id }) => id === delivery?.device_id),
+              row.child,
+              row.child.devices.find(({ id }) => id === delivery?.device_id),
             )
           : undefined;
     if (row.state === "started") {

@@ -10,12 +10,17 @@ import type {
 import { deadlineOptions, decodeAfter, encodeAfter, findByIds, findSome, guardStore } from "@herald/mongo";
 import type { Db, Filter } from "mongodb";
 import { traceOf } from "./delivery-trace.ts";
-import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
+import {
+  type NotificationDocument,
+  notificationCollection,
+  notificationHints,
+  shownStatus,
+} from "./notification-document.ts";
 import { createRows, isSearched, type RowSource, rowSourceFields } from "./rows.ts";
 
-type Candidate = RowSource & Pick<NotificationDocument, "acceptedAt" | "status">;
+type Candidate = RowSource & Pick<NotificationDocument, "acceptedAt" | "status" | "paused">;
 
-const fields = { ...rowSourceFields, acceptedAt: 1, status: 1 } as const;
+const fields = { ...rowSourceFields, acceptedAt: 1, status: 1, paused: 1 } as const;
 
 /** Large sends of the project that a page searches. Each costs a row of up to 1,000 devices. */
 const maxLarge = 100;
@@ -69,12 +74,12 @@ export const createDeviceTimeline = (db: Db) => {
     const found = await findByIds(notifications, ids, { projectId }, { projection: { content: 1 } });
     const contents = new Map(found.map(({ _id, content }) => [_id, JSON.parse(content) as NotificationContent]));
     return entries.map(({ candidate, rest }) => {
-      const { _id, acceptedAt, status } = candidate;
+      const { _id, acceptedAt } = candidate;
       const { title, body } = contents.get(_id) ?? {};
       return {
         notification: {
           id: _id,
-          status,
+          status: shownStatus(candidate),
           ...(title !== undefined && { title }),
           ...(body !== undefined && { body }),
           created_at: acceptedAt.toISOString(),

@@ -1,4 +1,4 @@
-import type { DeliveryReason, EventData, OutboxEvent, Recipient } from "@herald/contracts";
+import type { Author, DeliveryReason, EventData, OutboxEvent, Recipient } from "@herald/contracts";
 import { fromTags, topicsOf, usersOf } from "@herald/rules";
 import { rootGeneration } from "../domain/batch.ts";
 import { type FinalStatus, skippedOf, type Tally } from "../domain/notification-counts.ts";
@@ -11,7 +11,7 @@ import {
   packedAt,
   packedCount,
 } from "./delivery-document.ts";
-import type { End, NotificationRecord, NotificationState } from "./notification-document.ts";
+import type { End, NotificationRecord, NotificationState, Paused } from "./notification-document.ts";
 
 type Facts = Pick<NotificationState, "_id" | "projectId" | "acceptedAt" | "sendAt" | "tags">;
 
@@ -56,6 +56,37 @@ export const notificationChanged = (
     send_at: sendAt.toISOString(),
     ...(zone !== undefined && { time_zone: zone }),
   },
+});
+
+export const notificationPaused = (
+  { _id, projectId, tags }: Pick<Facts, "_id" | "projectId" | "tags">,
+  { at, by, reason }: Paused,
+): OutboxEvent => ({
+  id: `${_id}/paused/${at.getTime()}`,
+  event: "NotificationPausedV1",
+  subject: _id,
+  at,
+  data: {
+    project_id: projectId,
+    notification_id: _id,
+    ...(tags && fromTags(tags)),
+    reason: "requested",
+    ...(reason !== undefined && { detail: reason }),
+    by,
+    at: at.toISOString(),
+  },
+});
+
+export const notificationResumed = (
+  { _id, projectId, tags }: Pick<Facts, "_id" | "projectId" | "tags">,
+  at: Date,
+  by: Author,
+): OutboxEvent => ({
+  id: `${_id}/resumed/${at.getTime()}`,
+  event: "NotificationResumedV1",
+  subject: _id,
+  at,
+  data: { project_id: projectId, notification_id: _id, ...(tags && fromTags(tags)), by, at: at.toISOString() },
 });
 
 const endings = {

@@ -14,10 +14,20 @@ export const createExpansionStore = (db: Db) => {
     countRunning: (projectId: ProjectId, limit: number): Promise<number> =>
       notifications.countDocuments({ projectId, step: "expanding" }, { hint, limit }),
 
-    /** The oldest notifications of a project that wait to be expanded. */
-    oldest: async (projectId: ProjectId, limit: number): Promise<NotificationId[]> => {
+    /**
+     * The oldest notifications of a project that wait to be expanded, and are not paused. `paused`: the project is. Those whose time to live
+     * has ended are expanded all the same: their devices are counted as expired.
+     */
+    oldest: async (
+      projectId: ProjectId,
+      limit: number,
+      { paused, now }: { readonly paused: boolean; readonly now: Date },
+    ): Promise<NotificationId[]> => {
       const options = { hint, sort: { _id: 1 }, limit, projection: { _id: 1 } } as const;
-      const waiting = await findSome(notifications, { projectId, step: "accepted" }, options);
+      const isOver = { expiresAt: { $lte: now } };
+      const going = paused ? { stop: { $exists: true } } : { paused: { $exists: false } };
+      const filter = { projectId, step: "accepted" as const, $or: [going, isOver] };
+      const waiting = await findSome(notifications, filter, options);
       return waiting.map(({ _id }) => _id);
     },
 

@@ -1,4 +1,5 @@
 import {
+  type Author,
   type DeviceId,
   type ExpandedV1,
   firstNotificationId,
@@ -38,6 +39,9 @@ export type Stop = {
   readonly kind: "cancelled" | "abandoned";
   readonly at: Date;
 };
+
+/** Who paused a notification, when and why. It is in any step, and nothing of it is sent. */
+export type Paused = { readonly at: Date; readonly by: Author; readonly reason?: string };
 
 /** The result of the expansion. */
 export type Expanded = {
@@ -83,6 +87,8 @@ type Facts = {
   /** As clients see it. `cancelled` from the cancel on, although pushes in flight still have to be counted. */
   status: NotificationStatus;
   stop?: Stop;
+  /** Until it is resumed or cancelled. */
+  paused?: Paused;
   expanded?: Expanded;
 };
 
@@ -253,6 +259,18 @@ export const notificationHints = indexNames(indexes);
 
 export const notificationCollection = (db: Db): Collection<NotificationDocument> => db.collection("notifications");
 
+/** The statuses of notifications that may be paused. A pause does not change what is stored: it is at any step. */
+const pausable: readonly NotificationStatus[] = ["scheduled", "accepted", "sending"];
+
+/** As clients see it. */
+export const shownStatus = ({ status, paused }: Pick<Facts, "status" | "paused">): NotificationStatus =>
+  paused && pausable.includes(status) ? "paused" : status;
+
+const withStatus = (status: NotificationStatus): Filter<NotificationDocument> => {
+  if (status === "paused") return { status: { $in: [...pausable] }, paused: { $exists: true } };
+  return { status, ...(pausable.includes(status) && { paused: { $exists: false } }) };
+};
+
 /** `userId`: only notifications with this user as a target. */
 type Wanted = NotificationFilter & { readonly userId?: string | undefined };
 
@@ -273,7 +291,7 @@ export const listNotifications =
     const byStatus = all && status !== undefined && status !== "completed";
     const filter = {
       projectId,
-      ...(status !== undefined && { status }),
+      ...(status !== undefined && withStatus(status)),
       ...(byStatus && having("byStatus")),
       ...(userId !== undefined && { userKeys: userKey(projectId, userId) }),
       // MongoDB uses a partial index only for a query that requires the field to exist.

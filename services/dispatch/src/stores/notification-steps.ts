@@ -3,7 +3,15 @@ import type { Filter, UpdateFilter } from "mongodb";
 import type { Expansions } from "../domain/expansions.ts";
 import { emptyTally, type Failures, finalStatus, type Tally } from "../domain/notification-counts.ts";
 import type { Claim } from "./delivery-document.ts";
-import type { End, Expanded, Holder, NotificationDocument, NotificationState, Stop } from "./notification-document.ts";
+import type {
+  End,
+  Expanded,
+  Holder,
+  NotificationDocument,
+  NotificationState,
+  Paused,
+  Stop,
+} from "./notification-document.ts";
 
 /**
  * The states of a notification, and every change from one to another: which documents it applies to, and what it changes. Each is one
@@ -141,6 +149,7 @@ export const toLastExpansion = ({ expansions: { n, list } }: Expanding, now: Dat
       nextAt: checkAfter(now),
       ...(cancelled && { status: "cancelled" as const, stop: { kind: "cancelled" as const, at: now } }),
     },
+    ...(cancelled && { $unset: { paused: "" as const } }),
   },
 });
 
@@ -184,8 +193,16 @@ const begun = ["accepted", "expanding", "delivering", "sending"] as const;
 /** Cancels a notification in any step after `scheduled`, once. Pushes already sent still have to be counted. */
 export const cancelled = (now: Date): Transition => ({
   filter: { step: { $in: [...begun] }, status: { $ne: "cancelled" } },
-  update: { $set: { status: "cancelled", stop: { kind: "cancelled", at: now } } },
+  update: { $set: { status: "cancelled", stop: { kind: "cancelled", at: now } }, $unset: { paused: "" } },
 });
+
+/** Pauses a notification in any step: the step stays. Not while a stop is counted. */
+export const paused = (paused: Paused): Transition => ({
+  filter: { step: some, stop: absent, paused: absent },
+  update: { $set: { paused } },
+});
+
+export const resumed: Transition = { filter: { step: some, paused: some }, update: { $unset: { paused: "" } } };
 
 /** Records that the send can never succeed. Its expansion, if it is still to come, counts its devices. */
 export const abandoned = (now: Date): [Transition, Transition] => {
@@ -193,9 +210,9 @@ export const abandoned = (now: Date): [Transition, Transition] => {
   return [
     {
       filter: { step: "scheduled", stop: absent },
-      update: { $set: { step: "accepted", status: "accepted", stop }, $unset: { nextAt: "" } },
+      update: { $set: { step: "accepted", status: "accepted", stop }, $unset: { nextAt: "", paused: "" } },
     },
-    { filter: { step: { $in: [...begun] }, stop: absent }, update: { $set: { stop } } },
+    { filter: { step: { $in: [...begun] }, stop: absent }, update: { $set: { stop }, $unset: { paused: "" } } },
   ];
 };
 

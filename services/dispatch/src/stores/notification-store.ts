@@ -1,4 +1,5 @@
 import {
+  type Author,
   firstNotificationId,
   type NotificationId,
   type PersonalTexts,
@@ -18,7 +19,13 @@ import { personKeysOf } from "@herald/rules";
 import type { Db } from "mongodb";
 import { oneExpansion } from "../domain/expansions.ts";
 import { emptyTally } from "../domain/notification-counts.ts";
-import { eventsOfSend, notificationChanged, notificationEnded } from "./events.ts";
+import {
+  eventsOfSend,
+  notificationChanged,
+  notificationEnded,
+  notificationPaused,
+  notificationResumed,
+} from "./events.ts";
 import {
   expansionOf,
   listNotifications,
@@ -31,6 +38,7 @@ import {
   notificationHints,
   notificationIndexes,
   type OutboxCarrier,
+  type Paused,
   retiredNotificationIndexes,
   type ShownNotification,
   type Stop,
@@ -46,6 +54,8 @@ import {
   cancelledAtOnce,
   checkAfter,
   firstStep,
+  paused,
+  resumed,
   type Timing,
   type Transition,
   toDeliveringPart,
@@ -194,6 +204,29 @@ export const createNotificationStore = (db: Db) => {
     cancelBegun: async ({ _id, projectId, stop }: NotificationState, now: Date): Promise<boolean> =>
       // The time of the first cancel counts.
       stop?.kind === "cancelled" || (await advance(projectId, _id, cancelled(now))),
+
+    /** Pauses a notification. False when it is paused, was stopped or has ended since it was read. */
+    pause: (known: NotificationState, pause: Paused): Promise<boolean> => {
+      const { filter, update } = paused(pause);
+      const event = notificationPaused(known, pause);
+      return advance(known.projectId, known._id, { filter, update: { ...update, $push: { outbox: event } } });
+    },
+
+    /** Resumes a notification. False when it is not paused. */
+    resume: (known: NotificationState, at: Date, by: Author): Promise<boolean> => {
+      const event = notificationResumed(known, at, by);
+      const update = { ...resumed.update, $push: { outbox: event } };
+      return advance(known.projectId, known._id, { filter: resumed.filter, update });
+    },
+
+    /** Makes the sweep check now what waits for a time that has come, or comes soon: of a project, or of all. */
+    checkScheduled: async (of: { readonly projectId?: ProjectId }, now: Date): Promise<void> => {
+      await notifications.updateMany(
+        { ...of, step: "scheduled", nextAt: { $exists: true, $lte: checkAfter(now) } },
+        { $set: { nextAt: now } },
+        { hint: notificationHints.next },
+      );
+    },
 
     /** Cancels a notification that waits for its `send_at`, so it has no devices. Null when it does not wait. */
     cancelScheduled: (document: NotificationState, now: Date): Promise<OutboxCarrier | null> =>

@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { handleRequest, type RequestListener } from "@herald/bus";
+import { type NotificationId, notificationRequests, type ProjectId } from "@herald/contracts";
+import { HeraldError, notFound } from "@herald/kit";
+import type { DeliveryDeps } from "../delivery/create-delivery.ts";
+import type { ShownNotification } from "../stores/notification-document.ts";
+import { type FindNotification, heardMs, type RecentSums, viewOf } from "./notifications.ts";
+
+type PauseDeps = Pick<
+  DeliveryDeps,
+  "bus" | "cache" | "expansionSteps" | "notifications" | "now" | "outbox" | "recipients" | "resumeSends"
+> & {
+  readonly find: FindNotification;
+  readonly sumsOf: RecentSums;
+};
+
+/** Pauses and resumes notifications, in any step before their end. */
+export const handlePauseRequests = (deps: PauseDeps): RequestListener[] => {
+  const { bus, cache, expansionSteps, find, notifications, outbox, recipients, resumeSends, sumsOf, now } = deps;
+
+  /** A notification in the database. One that is not there yet is stored: its message then finds it, and continues it as a large send. */
+  const stored = async (projectId: ProjectId, id: NotificationId): Promise<ShownNotification> => {
+    for (;;) {
+      const found = await find(projectId, id);
+      if ("send" in found) {
+        await notifications.insert(found.send, now(), await expansionSteps.planOf(found.send));
+        await recipients.insert(found.send, now());
+        continue;
+      }
+      const { document } = found;
+      if (document.end || document.stop)
+        throw new HeraldError("notification-final", `the notification is ${document.status}: nothing is left to send`);
+      return document;
+    }
+  };
+
+  const read = async (projectId: ProjectId, id: NotificationId): Promise<ShownNotification> => {
+    const document = await notifications.getShown(projectId, id);
+    if (!document) throw notFound("notification-not-found", "id");
+    await outbox.flushNotification(document);
+    return document;
+  };
+
+  return [
+    handleRequest(bus, notificationRequests.pause, async ({ projectId, notificationId, by, reason }) => {
+      for (;;) {
+        const document = await stored(projectId, notificationId);
+        const pause = { at: now(), by, ...(reason !== undefined && { reason }) };
+        // Otherwise it was stopped, or has ended, since it was read.
+        if (document.paused || (await notifications.pause(document, pause))) break;
+      }
+      cache.setPaused(notificationId, true);
+      await sleep(heardMs);
+      return viewOf(await read(projectId, notificationId), sumsOf);
+    }),
+
+    handleRequest(bus, notificationRequests.resume, async ({ projectId, notificationId, by }) => {
+      for (;;) {
+        const document = await stored(projectId, notificationId);
+        if (!document.paused || (await notifications.resume(document, now(), by))) break;
+      }
+      cache.setPaused(notificationId, false);
+      const document = await read(projectId, notificationId);
+      await resumeSends.ofNotification(document);
+      return viewOf(document, sumsOf);
+    }),
+  ];
+};
