@@ -7,7 +7,7 @@ export const isUnavailable = (error: unknown): error is HeraldError =>
   error instanceof HeraldError && errors[error.code].retry === "unavailable";
 
 /** Waits after attempt `tries`, counted from 0. Resolves to false when no retry may follow. */
-export type Pause = (error: unknown, tries: number) => Promise<boolean>;
+export type RetryPause = (error: unknown, tries: number) => Promise<boolean>;
 
 /**
  * Runs `work`, and repeats it after a pause while a dependency is unavailable. Throws any other error of `work` after `otherAttempts`
@@ -15,7 +15,7 @@ export type Pause = (error: unknown, tries: number) => Promise<boolean>;
  */
 export const retryWhileUnavailable = async <Result>(
   work: () => Promise<Result>,
-  pause: Pause,
+  pause: RetryPause,
   { otherAttempts = 1 }: { readonly otherAttempts?: number } = {},
 ): Promise<Result> => {
   let others = 0;
@@ -34,6 +34,6 @@ const maxPauseMs = 5_000;
 
 /** A pause that doubles from 50 ms to 5 s. No retry follows when `signal` is aborted because the service stops. */
 export const growingPause =
-  (signal: AbortSignal): Pause =>
+  (signal: AbortSignal): RetryPause =>
   (_, tries) =>
     sleep(Math.min(maxPauseMs, firstPauseMs * 2 ** tries), true, { signal }).catch(() => false);

@@ -11,10 +11,10 @@ import type {
   WebPushKeys,
 } from "@herald/contracts";
 import type { StoredToken } from "./further-tokens.ts";
-import type { Installation } from "./installations.ts";
+import type { DeviceInstallation } from "./installations.ts";
 
 /** The fields of a device that change. `facets`: its topics, its user and the indexed values of its data. */
-export type DeviceState = Installation & {
+export type DeviceState = DeviceInstallation & {
   readonly platform: Platform;
   /** Absent: the platform's own provider. */
   readonly provider?: Provider;

@@ -1,6 +1,6 @@
 import type { Platform } from "@herald/contracts";
 
-export type Installation = {
+export type DeviceInstallation = {
   /** The app's own id of its installation. */
   readonly installationId?: string | undefined;
   /** Set if the project's backend named the installation: a client may name any. */
@@ -22,17 +22,17 @@ export const installationKey = ({
   installationId,
   installationBy,
   userId,
-}: Installation & { readonly platform: Platform; readonly userId?: string | undefined }): string | undefined =>
+}: DeviceInstallation & { readonly platform: Platform; readonly userId?: string | undefined }): string | undefined =>
   installationId === undefined || (userId === undefined && installationBy === undefined)
     ? undefined
     : JSON.stringify([platform, userId ?? null, installationId]);
 
 /** What changes when a request names the installation of a device. Null removes it; undefined does not name it. */
 export const nameInstallation = (
-  before: Installation,
+  before: DeviceInstallation,
   id: string | null | undefined,
   byProject: boolean | undefined,
-): Installation => {
+): DeviceInstallation => {
   if (id === undefined) return {};
   if (id === null) return { installationId: undefined, installationBy: undefined };
   const kept = id === before.installationId ? before.installationBy : undefined;
