@@ -33,7 +33,8 @@ export {
   DeviceRegisteredV1, DeviceSubscribedV1, DeviceUnsubscribedV1, DeviceUpdatedV1, type EventContract, type EventData, type EventName,
   events, installation, NotificationAcceptedV1, NotificationCancelledV1, NotificationChangedV1, NotificationCompletedV1,
   NotificationDismissedV1, NotificationExpiredV1, NotificationOpenedV1, NotificationPausedV1, NotificationReceivedV1,
-  NotificationResumedV1, type OutboxEvent, ProjectDeletedV1, ProviderPausedV1, ProviderResumedV1, TemplatePublishedV1, TopicCreatedV1, TopicDeletedV1, UserErasedV1, WebhookDisabledV1,
+  NotificationResumedV1, type OutboxEvent, ProjectDeletedV1, ProjectPausedV1, ProjectResumedV1, ProviderPausedV1, ProviderResumedV1,
+  TemplatePublishedV1, TopicCreatedV1, TopicDeletedV1, UserErasedV1, WebhookDisabledV1,
 } from "./events.ts";
 export {
   Activity, ActivityStatus, ActivityVersion, activityLimits, DeviceActivity, EndActivity, type NewActivity, PatchActivity, PutActivity,

@@ -7,6 +7,7 @@ import { handleRetireDevice, recordDeviceOpens } from "./handlers/devices.ts";
 import { expand } from "./handlers/expand.ts";
 import { applyImportChunk, createImportGate } from "./imports/apply-import-chunk.ts";
 import { handleImportRequests } from "./imports/import-requests.ts";
+import { endPauses } from "./jobs/end-pauses.ts";
 import { removeDeleted } from "./jobs/remove-deleted.ts";
 import { retireStaleDevices } from "./jobs/retire-stale-devices.ts";
 import { handleAudienceRequests } from "./requests/audience.ts";
@@ -16,6 +17,7 @@ import { handleFurtherTokenRequests } from "./requests/further-tokens.ts";
 import { handleIdentityKeyRequests } from "./requests/identity-keys.ts";
 import { handleKindRequests } from "./requests/kinds.ts";
 import { handleOperatorRequests } from "./requests/operators.ts";
+import { handlePauseRequests } from "./requests/pauses.ts";
 import { handlePreferenceRequests } from "./requests/preferences.ts";
 import { handleProjectRequests } from "./requests/projects.ts";
 import { handleTemplateRequests } from "./requests/templates.ts";
@@ -29,6 +31,9 @@ const tombstoneMs = 86_400_000;
 
 /** Imports, their chunks and their errors are removed after this time, also those of unfinished uploads. */
 const importMs = 30 * 86_400_000;
+
+/** How often registry looks for pauses whose end has come. */
+const pausesEveryMs = 1_000;
 
 const defaults = {
   now: () => new Date(),
@@ -68,11 +73,11 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
   const auditMs = config.HERALD_REGISTRY_AUDIT_RETENTION;
   const deps = createDeps(config, { ...base, now });
   const importGate = createImportGate();
-  const { projects, operators, audit, topics, templates, devices } = deps;
+  const { projects, pauses, operators, audit, topics, templates, devices } = deps;
   const { userPreferences, pending, expansions, imports, erasures } = deps;
   const { outbox, replication, operatorReplication, templateReplication, masterKeys } = deps;
   const withIndexes = [
-    ...[projects, operators, audit, topics, templates, devices],
+    ...[projects, pauses, operators, audit, topics, templates, devices],
     ...[userPreferences, pending, expansions, imports, erasures],
   ];
 
@@ -91,6 +96,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
     begin: () => {
       const listeners = [
         ...handleProjectRequests(deps),
+        ...handlePauseRequests(deps),
         ...handleKindRequests(deps),
         ...handlePreferenceRequests(deps),
         ...handleOperatorRequests(deps),
@@ -118,6 +124,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
           const retired = await retireStaleDevices(deps, signal);
           if (retired > 0) log.info({ devices: retired }, "deactivated stale devices");
         }),
+        runEvery("end pauses", pausesEveryMs, log, () => endPauses(deps)),
         runEvery("copy preferences of users", copyEveryMs, log, () => userPreferences.sweep(now())),
         runEvery("publish events of new devices", pendingEveryMs, log, pending.sweep),
         runEvery("reconcile projects, tokens, operators and templates", reconcileEveryMs, log, async (signal) => {

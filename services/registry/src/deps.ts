@@ -25,6 +25,7 @@ import { createExpandedPageStore } from "./stores/expansion-store.ts";
 import { createImportStore } from "./stores/import-store.ts";
 import { createKindStore } from "./stores/kind-store.ts";
 import { createOperatorStore } from "./stores/operator-store.ts";
+import { createPauseStore } from "./stores/pause-store.ts";
 import { createPendingEvents } from "./stores/pending-events.ts";
 import { createProjectStore, projectCollection } from "./stores/project-store.ts";
 import { createTemplateStore, templateCollection } from "./stores/template-store.ts";
@@ -66,6 +67,7 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
   return {
     bus,
     projects,
+    pauses: createPauseStore(db),
     kinds: createKindStore(db),
     userPreferences,
     operators,
@@ -94,6 +96,7 @@ export const createDeps = (config: RegistryConfig, { bus, db, log, now }: Servic
       tokens: openBucket(bus, "push_tokens", TokenRecord),
       settings: openBucket(bus, "push_projects", ProjectRecord),
       rules: openBucket(bus, "push_projects", RulesRecord),
+      now,
     }),
     operatorReplication: createOperatorReplication(operators, openBucket(bus, "push_operators", OperatorRecord)),
     /** How full the bucket of published templates is. */

@@ -15,6 +15,7 @@ import { allBuckets } from "../src/domain/partition-batches.ts";
 import { createAudienceStore } from "../src/stores/audience-store.ts";
 import { createDeviceStore } from "../src/stores/device-store.ts";
 import { createExpandedPageStore } from "../src/stores/expansion-store.ts";
+import { createPauseStore } from "../src/stores/pause-store.ts";
 import { createProjectStore } from "../src/stores/project-store.ts";
 import { createTopicStore } from "../src/stores/topic-store.ts";
 import { pendingOf } from "./pending-of.ts";
@@ -34,6 +35,7 @@ const stores = () => {
     devices: createDeviceStore(db, counts, pendingOf(db)),
     topics: createTopicStore(db, counts),
     projects: createProjectStore(db, counts, now),
+    pauses: createPauseStore(db),
     audience: createAudienceStore(db),
     expansions: createExpandedPageStore(db),
   };
@@ -43,8 +45,8 @@ beforeAll(async () => {
   database = await freshDatabase();
   client = await new MongoClient(database.url, { monitorCommands: true, ignoreUndefined: true }).connect();
   client.on("commandStarted", (event: CommandStartedEvent) => commands.push(event.command));
-  const { devices, topics, projects, expansions } = stores();
-  for (const store of [devices, topics, projects, expansions]) await store.ensureIndexes();
+  const { devices, topics, projects, pauses, expansions } = stores();
+  for (const store of [devices, topics, projects, pauses, expansions]) await store.ensureIndexes();
   const seeds = Array.from({ length: 300 }, (_, at) => ({
     token: `t${at}`,
     platform: "ios" as const,
@@ -156,6 +158,7 @@ const queries: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>][
   ["topics by name", ({ topics }) => topics.ensure(context, ["news"])],
   ["deleted topics", ({ topics }) => topics.deleting(10)],
   ["deleted projects", ({ projects }) => projects.deleted(10)],
+  ["pauses that have ended", ({ pauses }) => pauses.endedBy(now())],
   ["all projects", ({ projects }) => projects.after(undefined, 10)],
   ["the pages of a notification", ({ expansions }) => expansions.totals(projectId, newNotificationId(now()))],
 ];

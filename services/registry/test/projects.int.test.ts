@@ -169,7 +169,11 @@ describe("a project", () => {
       },
     };
     await projects.change(projectId, { openRegistration: false });
-    await createProjectReplication({ projects: overtaking, tokens, settings, rules }).replicateSettings(projectId);
+    await createProjectReplication({
+      projects: overtaking,
+      ...{ tokens, settings, rules },
+      now: () => new Date(),
+    }).replicateSettings(projectId);
     expect((await settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(true);
   });
 

@@ -109,6 +109,8 @@ export const grants: Readonly<Record<BusService, Grants>> = {
       "TopicCreatedV1",
       "TopicDeletedV1",
       "TemplatePublishedV1",
+      "ProjectPausedV1",
+      "ProjectResumedV1",
       "ProjectDeletedV1",
       "UserErasedV1",
     ],

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineRequests, listRequest, oneRequest } from "../envelope.ts";
 import { Project, ProjectKey, ProjectListQuery, ProjectToken, Scope } from "../http/v1/admin.ts";
 import { LimitName, OwnLimits } from "../http/v1/limits.ts";
-import { Installation, StoredPause } from "../http/v1/pause.ts";
+import { Installation, PauseSends, StoredPause } from "../http/v1/pause.ts";
 import { QuietHours } from "../http/v1/quiet-hours.ts";
 import { ReceiptShare } from "../http/v1/receipt-fields.ts";
 import { ProjectId, TokenId } from "../ids.ts";
@@ -10,8 +10,8 @@ import { SecretHash } from "../secrets.ts";
 
 const project = { projectId: ProjectId };
 const done = z.object({});
-const pause = StoredPause.omit({ at: true }).shape;
 const resume = StoredPause.pick({ by: true }).shape;
+const pause = { ...resume, ...PauseSends.shape };
 
 export const projectRequests = defineRequests("registry.projects", {
   /** The gateway creates the id and the token, so that a repeated request creates the same project. */
@@ -64,6 +64,7 @@ export const projectRequests = defineRequests("registry.projects", {
   /** The same for all projects. */
   pauseAll: oneRequest(pause, Installation),
   resumeAll: oneRequest(resume, Installation),
+  installation: oneRequest({}, Installation),
   delete: oneRequest(project, done),
 });
 

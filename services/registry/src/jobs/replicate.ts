@@ -13,6 +13,7 @@ import {
   tokenKey,
 } from "@herald/contracts";
 import type { Logger } from "@herald/kit";
+import { hasEnded, installationRow, storedPause } from "../domain/pauses.ts";
 import type { OperatorDocument, OperatorStore } from "../stores/operator-store.ts";
 import type { ProjectDocument, ProjectStore, TokenEntry } from "../stores/project-store.ts";
 import type { TemplateRow, TemplateStore } from "../stores/template-store.ts";
@@ -175,30 +176,45 @@ const settingsRecord = ({
 });
 
 /** Undefined: the project has no rules, and its sends do no work for them. */
-const rulesRecord = (project: ProjectDocument): RulesRecord | undefined => {
+const rulesRecord = (project: ProjectDocument, now: Date): RulesRecord | undefined => {
   const { _id, kinds = [], quietHours, ownHours, defaultTimeZone } = project;
-  if (kinds.length === 0 && !quietHours && !ownHours) return undefined;
+  const paused = project.paused && !hasEnded(project.paused, now) && storedPause(project.paused);
+  if (kinds.length === 0 && !quietHours && !ownHours && !paused) return undefined;
   return {
     projectId: _id,
     kinds: [...kinds],
     ...(quietHours && { quietHours }),
     ...(ownHours && { ownHours }),
     ...(defaultTimeZone && { timeZone: defaultTimeZone }),
+    ...(paused && { paused }),
   };
 };
 
-/** Replicates tokens, settings and rules of projects. */
+/** Replicates tokens, settings and rules of projects, and the rules of all projects. */
 export const createProjectReplication = (deps: {
   readonly projects: ProjectStore;
   readonly tokens: Bucket<TokenRecord>;
   readonly settings: Bucket<ProjectRecord>;
   readonly rules: Bucket<RulesRecord>;
+  readonly now: () => Date;
 }) => {
   type Value = TokenRecord | ProjectRecord | RulesRecord;
-  const { projects } = deps;
+  const { projects, now } = deps;
   const tokens = deps.tokens as unknown as Bucket<Value>;
   const settings = deps.settings as unknown as Bucket<Value>;
   const rules = deps.rules as unknown as Bucket<Value>;
+  const ownEntries = (project: ProjectDocument): Entry<Value>[] => [
+    {
+      bucket: settings,
+      key: projectSettingsKey(project._id),
+      value: project.deletedAt ? undefined : settingsRecord(project),
+    },
+    ...project.tokens.map((token) => ({
+      bucket: tokens,
+      key: tokenKey(token.hash),
+      value: project.deletedAt || token.revokedAt ? undefined : tokenRecord(project._id, token),
+    })),
+  ];
   const { replicateOne, ...replication } = createReplication<ProjectDocument, Value>({
     buckets: [
       { bucket: tokens, keys: ">" },
@@ -207,25 +223,17 @@ export const createProjectReplication = (deps: {
     ],
     entriesOf: (project) => [
       {
-        bucket: settings,
-        key: projectSettingsKey(project._id),
-        value: project.deletedAt ? undefined : settingsRecord(project),
-      },
-      {
         bucket: rules,
         key: projectRulesKey(project._id),
-        value: project.deletedAt ? undefined : rulesRecord(project),
+        value: project.deletedAt ? undefined : rulesRecord(project, now()),
       },
-      ...project.tokens.map((token) => ({
-        bucket: tokens,
-        key: tokenKey(token.hash),
-        value: project.deletedAt || token.revokedAt ? undefined : tokenRecord(project._id, token),
-      })),
+      ...(project._id === installationRow ? [] : ownEntries(project)),
     ],
     find: projects.findAny,
     after: projects.after,
     rowIdOf: (value) => ("projectId" in value ? value.projectId : value.id) as ProjectId,
-    settle: async ({ _id, tokens: all }) => {
+    // The row of all projects has no tokens.
+    settle: async ({ _id, tokens: all = [] }) => {
       for (const { id, revokedAt } of all) if (revokedAt) await projects.removeRevokedToken(_id, id);
     },
   });

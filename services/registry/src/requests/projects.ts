@@ -11,10 +11,12 @@ import {
 import { HeraldError, notFound } from "@herald/kit";
 import { mapPage, pageOfRows } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
+import { type PauseEntry, pauseView } from "../domain/pauses.ts";
 import { eventContext } from "../domain/registry-events.ts";
 import { keyTaken, type ProjectDocument, type TokenEntry } from "../stores/project-store.ts";
 
-const projectView = (project: ProjectDocument): Project => ({
+/** `ofAll`: the pause of all projects. */
+export const projectView = (project: ProjectDocument, ofAll: PauseEntry | undefined): Project => ({
   id: project._id,
   ...(project.key && { key: project.key }),
   name: project.name,
@@ -24,6 +26,7 @@ const projectView = (project: ProjectDocument): Project => ({
   receipts: project.receipts ?? false,
   ...(project.quietHours && { quiet_hours: project.quietHours }),
   default_time_zone: project.defaultTimeZone ?? "UTC",
+  ...pauseView(project.paused, ofAll),
   created_at: project.createdAt.toISOString(),
 });
 
@@ -40,6 +43,7 @@ const tokenView = (token: TokenEntry): ProjectToken => ({
 export const handleProjectRequests = ({
   bus,
   projects,
+  pauses,
   devices,
   deviceQuota,
   replication,
@@ -47,7 +51,7 @@ export const handleProjectRequests = ({
   now,
 }: Pick<
   Deps,
-  "bus" | "deviceQuota" | "devices" | "now" | "projects" | "publishSoon" | "replication"
+  "bus" | "deviceQuota" | "devices" | "now" | "pauses" | "projects" | "publishSoon" | "replication"
 >): RequestListener[] => [
   handleRequest(
     bus,
@@ -67,22 +71,25 @@ export const handleProjectRequests = ({
       if (!created && key && !(await projects.findAny(_id))) throw keyTaken(key);
       const project = await projects.get(_id);
       await replication.replicate(project);
-      return { project: projectView(project), created };
+      return { project: projectView(project, await pauses.ofAll()), created };
     },
   ),
 
-  handleRequest(bus, projectRequests.list, async ({ page, ...which }) =>
-    mapPage(await projects.list(page, which), projectView),
-  ),
+  handleRequest(bus, projectRequests.list, async ({ page, ...which }) => {
+    const ofAll = await pauses.ofAll();
+    return mapPage(await projects.list(page, which), (project) => projectView(project, ofAll));
+  }),
 
   handleRequest(bus, projectRequests.setKey, async ({ projectId, key }) => {
     const project = await projects.setKey(projectId, key);
-    if (project) return projectView(project);
+    if (project) return projectView(project, await pauses.ofAll());
     const { key: own } = await projects.get(projectId);
     throw new HeraldError("validation-failed", `key: the project has the key ${own}, which is fixed`);
   }),
 
-  handleRequest(bus, projectRequests.get, async ({ projectId }) => projectView(await projects.get(projectId))),
+  handleRequest(bus, projectRequests.get, async ({ projectId }) =>
+    projectView(await projects.get(projectId), await pauses.ofAll()),
+  ),
 
   handleRequest(bus, projectRequests.deviceQuota, async ({ projectId }) => {
     await projects.get(projectId);
@@ -93,7 +100,7 @@ export const handleProjectRequests = ({
     const project = await projects.change(projectId, settings);
     await replication.replicateSettings(projectId);
     await replication.replicateRules(projectId);
-    return projectView(project);
+    return projectView(project, await pauses.ofAll());
   }),
 
   handleRequest(bus, projectRequests.changeLimits, async ({ projectId, limits }) => {

@@ -39,6 +39,7 @@ import {
   outboxIndex,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
+import type { PauseEntry } from "../domain/pauses.ts";
 import { type EventContext, registryEvent } from "../domain/registry-events.ts";
 import { deletedIndex, findDeleted, notDeleted } from "./tombstones.ts";
 
@@ -91,6 +92,8 @@ export type ProjectDocument = {
   readonly defaultTimeZone?: string;
   /** The time zones of its devices, see `createZoneList`. */
   readonly zones?: readonly string[];
+  /** Nothing of the project is sent; absent: it is, unless all projects are paused. */
+  readonly paused?: PauseEntry;
   readonly createdAt: Date;
   /** Set: all data of the project is being removed. */
   readonly deletedAt?: Date;
@@ -128,7 +131,7 @@ export const projectCollection = (db: Db): Collection<ProjectDocument> => db.col
 const existsCacheMs = 10_000;
 const maxExistsCached = 10_000;
 
-const projectNotFound = () => notFound("project-not-found", "project");
+export const projectNotFound = () => notFound("project-not-found", "project");
 export const keyTaken = (key: string) =>
   new HeraldError("project-key-taken", `project.key: another project has the key ${key}; choose one that is free`);
 const known = <Found>(project: Found | null): Found => existing(project, projectNotFound);
@@ -172,7 +175,8 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
     ): Promise<PageOf<ProjectDocument>> => {
       const filter = {
         ...notDeleted,
-        ...(only && { _id: { $in: [...only] } }),
+        // The row of all projects is none of them.
+        _id: only ? { $in: [...only] } : { $gte: "prj_" as ProjectId },
         ...(key !== undefined && { key: { $exists: true, $eq: key } }),
       };
       return findPage(projects, { filter, hint: key === undefined ? "_id_" : keyHint, request, counts });
@@ -236,7 +240,7 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
           { _id: projectId, ...notDeleted },
           {
             $set: { deletedAt: at },
-            $unset: { key: 1 },
+            $unset: { key: 1, paused: 1 },
             $push: { outbox: registryEvent(context, "ProjectDeletedV1", projectId, {}) },
           },
         ),
@@ -308,7 +312,7 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
       return rewrapAll(masterKeys, secrets(), { kind: "identity keys", log });
     },
 
-    /** The next projects by id, also deleted ones. */
+    /** The next projects by id, also deleted ones. The first is the row of all projects, while they are paused. */
     after: (after: ProjectId | undefined, limit: number): Promise<ProjectDocument[]> =>
       findSome(projects, after ? { _id: { $gt: after } } : {}, { hint: "_id_", sort: { _id: 1 }, limit }),
 
