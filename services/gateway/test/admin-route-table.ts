@@ -80,6 +80,20 @@ export const adminTable: Record<string, Case> = {
     body: () => ({ key: "shop" }),
     bad: { key: "Shop!" },
   },
+  pauseProject: {
+    route: ({ project }) => `POST /admin/v1/projects/${project.id}/pause`,
+    status: 200,
+    body: () => ({ reason: "a wrong link", until: "2999-01-01T00:00:00+02:00" }),
+    bad: { reason: "a\u0000b" },
+  },
+  resumeProject: {
+    route: ({ project }) => `POST /admin/v1/projects/${project.id}/resume`,
+    status: 200,
+    bad: { reason: "none" },
+  },
+  getInstallation: { route: () => "GET /admin/v1/installation", status: 200, badQuery: "?x=1" },
+  pauseInstallation: { route: () => "POST /admin/v1/pause", status: 200, body: () => ({}), bad: { until: "later" } },
+  resumeInstallation: { route: () => "POST /admin/v1/resume", status: 200, bad: { all: true } },
   deleteProject: { route: ({ project }) => `DELETE /admin/v1/projects/${project.id}`, status: 204, bad: { all: true } },
   putKind: {
     route: ({ project }) => `PUT /admin/v1/projects/${project.id}/kinds/offers`,

@@ -291,6 +291,17 @@ export const table: Record<string, Case> = {
     body: () => ({ notification: { ttl: 60 } }),
     bad: { notification: { title: "Hello" } },
   },
+  pauseNotification: {
+    route: ({ notification }) => `POST /api/v1/notifications/${notification.id}/pause`,
+    status: 200,
+    body: () => ({ reason: "a wrong link" }),
+    bad: { reason: "" },
+  },
+  resumeNotification: {
+    route: ({ notification }) => `POST /api/v1/notifications/${notification.id}/resume`,
+    status: 200,
+    bad: { reason: "none" },
+  },
   cancelNotification: {
     route: ({ notification }) => `DELETE /api/v1/notifications/${notification.id}`,
     status: 200,

@@ -1,4 +1,5 @@
 import {
+  type Author,
   type DeviceId,
   type OperatorReference,
   type OperatorRole,
@@ -147,6 +148,12 @@ export const scopesOf = (role: OperatorRole): Scope[] =>
 export type ShareOwner = ProjectId | OperatorReference;
 export const isProject = (owner: ShareOwner): owner is ProjectId => owner.startsWith("prj_");
 export const shareOwner = ({ operator, projectId }: CallerOf<"project">): ShareOwner => operator?.id ?? projectId;
+
+/** Who acts, for what is stored and shown of it. */
+export const authorOf = (caller: CallerOf<"project" | "operator">): Author => ({
+  id: caller.kind === "project" ? caller.tokenId : caller.operator.id,
+  ...(caller.operator && { name: caller.operator.name }),
+});
 
 export const forbidden = (message: string, headers?: Readonly<Record<string, string>>): HeraldError =>
   new HeraldError("forbidden", `authorization: ${message}`, { headers });

@@ -25,6 +25,8 @@ const exceptions: Readonly<Record<string, Need>> = {
   testApnsProvider: everywhere("operator"),
   testFcmProvider: everywhere("operator"),
   testWebPushProvider: everywhere("operator"),
+  pauseProject: everywhere("operator"),
+  resumeProject: everywhere("operator"),
   deleteProject: { role: "admin" },
   setProjectKey: { role: "admin" },
   changeProjectLimits: { role: "admin" },

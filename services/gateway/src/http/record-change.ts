@@ -38,7 +38,13 @@ const stateBefore = async (reader: Route, request: HandledRequest, deps: RouteDe
 
 const stateAfter = (route: Route, { body }: HandledRequest) => {
   if (route.method === "delete") return null;
-  if (route.tag === "Notifications" && route.method !== "patch" && route.body !== undefined) return auditedSend(body);
+  if (
+    route.tag === "Notifications" &&
+    route.method !== "patch" &&
+    !route.path.endsWith("/pause") &&
+    route.body !== undefined
+  )
+    return auditedSend(body);
   return route.path.startsWith("/api/") ? auditedFields(body) : auditedState(body);
 };
 
@@ -94,6 +100,7 @@ const shown: ReadonlySet<string> = new Set([
   "protected_metadata",
   "provider",
   "public_key",
+  "reason",
   "role",
   "rotated_at",
   "scopes",
@@ -102,6 +109,7 @@ const shown: ReadonlySet<string> = new Set([
   "team_id",
   "title",
   "to",
+  "until",
   "updated_at",
 ]);
 

@@ -11,6 +11,7 @@ import {
   newNotificationId,
   notificationRequests,
   openRequests,
+  PauseNotification,
   type ProjectId,
   pageOf,
   recipientLimits,
@@ -24,7 +25,7 @@ import {
 import { HeraldError } from "@herald/kit";
 import { scheduleOf } from "@herald/rules";
 import { z } from "zod";
-import { type CallerOf, project } from "../auth/caller.ts";
+import { authorOf, type CallerOf, project } from "../auth/caller.ts";
 import { notificationFor } from "../auth/shown-to.ts";
 import type { RequestDeps } from "../deps.ts";
 import { forwardRoute } from "../http/forward-route.ts";
@@ -59,6 +60,7 @@ const storedReply = async ({ sendRequest }: RequestDeps, projectId: ProjectId, n
     completed_at: _end,
     opens: _opens,
     schedule: _schedule,
+    paused: _paused,
     ...content
   } = rest;
   const { sendAt } = scheduleOf(content, { at: new Date(acceptedAt), zone: "UTC" });
@@ -225,6 +227,30 @@ export const notificationRoutes = [
     show: withoutOpens,
     response: "The changed notification",
     errors: ["notification-gone", "notification-final", "notification-started"],
+  }),
+  forwardRoute("pauseNotification", "post /api/v1/notifications/{id}/pause", {
+    summary: "Pause a notification",
+    description:
+      "Herald starts no further push after this response. Up to 50 pushes of each batch in progress may already be on their way to the provider. The others wait until it resumes; its time to live runs on, so they may expire. Changes nothing if it is paused already.",
+    access: project("send"),
+    body: PauseNotification,
+    forward: notificationRequests.pause,
+    add: ({ caller, body: { reason } }) => ({ by: authorOf(caller), reason }),
+    schema: WithoutOpens,
+    show: withoutOpens,
+    response: "The notification is paused",
+    errors: ["notification-gone", "notification-final"],
+  }),
+  forwardRoute("resumeNotification", "post /api/v1/notifications/{id}/resume", {
+    summary: "Resume a notification",
+    description: "Changes nothing if it is not paused. While its project is paused, it still waits.",
+    access: project("send"),
+    forward: notificationRequests.resume,
+    add: ({ caller }) => ({ by: authorOf(caller) }),
+    schema: WithoutOpens,
+    show: withoutOpens,
+    response: "The notification goes on",
+    errors: ["notification-gone", "notification-final"],
   }),
   forwardRoute("cancelNotification", "delete /api/v1/notifications/{id}", {
     summary: "Cancel a notification",

@@ -7,6 +7,7 @@ import {
   newProjectToken,
   newTokenId,
   OwnLimits,
+  PauseSends,
   Project,
   ProjectLimit,
   projectRequests,
@@ -18,13 +19,26 @@ import {
   tokenRequests,
 } from "@herald/contracts";
 import { z } from "zod";
-import { adminOnly, anyOperator, project, projectAdmin, projectViewer } from "../auth/caller.ts";
+import {
+  adminOnly,
+  anyOperator,
+  authorOf,
+  type CallerOf,
+  project,
+  projectAdmin,
+  projectOperator,
+  projectViewer,
+  viewer,
+} from "../auth/caller.ts";
 import { forwardRoute } from "../http/forward-route.ts";
 import { created, ok } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
 import { toStatsRequest } from "./stats-request.ts";
 
 const OneProject = dataOf(Project);
+
+type PauseRequest = { readonly caller: CallerOf<"operator">; readonly body: z.output<typeof PauseSends> };
+const pauseOf = ({ caller, body }: PauseRequest) => ({ by: authorOf(caller), ...body });
 
 export const projectRoutes = [
   defineRoute("createProject", "post /admin/v1/projects", {
@@ -127,11 +141,52 @@ export const projectRoutes = [
     response: "The project with its key",
     errors: ["project-key-taken"],
   }),
+  forwardRoute("pauseProject", "post /admin/v1/projects/{id}/pause", {
+    summary: "Pause all sends of a project",
+    description:
+      "Herald starts no further push of the project after this response, test pushes included. Up to 50 pushes of each batch in progress may already be on their way to the provider. Sends are accepted and wait until the project resumes; their time to live runs on. Uploads of recipients are refused; everything else goes on. A paused project gets the new reason and the new `until`.",
+    access: projectOperator,
+    body: PauseSends,
+    forward: projectRequests.pause,
+    add: pauseOf,
+    response: "The paused project",
+  }),
+  forwardRoute("resumeProject", "post /admin/v1/projects/{id}/resume", {
+    summary: "Resume the sends of a project",
+    description: "Sends that wait go on. Changes nothing if the project is not paused. A pause of all projects stays.",
+    access: projectOperator,
+    forward: projectRequests.resume,
+    add: ({ caller }) => ({ by: authorOf(caller) }),
+    response: "The project",
+  }),
   forwardRoute("deleteProject", "delete /admin/v1/projects/{id}", {
     summary: "Delete a project and all its data",
     access: adminOnly,
     forward: projectRequests.delete,
     response: "The project is deleted",
+  }),
+  forwardRoute("getInstallation", "get /admin/v1/installation", {
+    summary: "Read what holds for all projects",
+    access: viewer,
+    forward: projectRequests.installation,
+    response: "The installation",
+  }),
+  forwardRoute("pauseInstallation", "post /admin/v1/pause", {
+    summary: "Pause all sends of all projects",
+    description: "What a pause of a project does, for every project, also for new ones.",
+    access: adminOnly,
+    body: PauseSends,
+    forward: projectRequests.pauseAll,
+    add: pauseOf,
+    response: "The paused installation",
+  }),
+  forwardRoute("resumeInstallation", "post /admin/v1/resume", {
+    summary: "Resume the sends of all projects",
+    description: "Projects that are paused themselves stay paused.",
+    access: adminOnly,
+    forward: projectRequests.resumeAll,
+    add: ({ caller }) => ({ by: authorOf(caller) }),
+    response: "The installation",
   }),
 ];
 

@@ -1,5 +1,4 @@
 import {
-  type Author,
   deviceRequests,
   newNotificationId,
   PreviewTemplate,
@@ -10,16 +9,13 @@ import {
   TemplateVersion,
   templateRequests,
 } from "@herald/contracts";
-import { type CallerOf, project } from "../auth/caller.ts";
+import { authorOf, project } from "../auth/caller.ts";
 import { forwardRoute } from "../http/forward-route.ts";
 import { created, noContent, ok } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import { checkTemplate, previewTemplate } from "../sending/preview-template.ts";
 
 const OneTemplate = dataOf(Template);
-
-const authorOf = ({ tokenId, operator }: CallerOf<"project">): Author =>
-  operator === undefined ? { id: tokenId } : { id: operator.id, name: operator.name };
 
 export const templateRoutes = [
   forwardRoute("listTemplates", "get /api/v1/templates", {

@@ -73,6 +73,23 @@ export const serveDispatch = (
     found.value = { ...found.value, status: "cancelled" };
     return found.value;
   });
+  const unfinished = (data: { projectId: ProjectId; notificationId: string }) => {
+    const found = owned(notifications, data, data.notificationId, "notification-not-found");
+    if (found.value.status === "completed") throw new HeraldError("notification-final", "id: it is completed");
+    return found;
+  };
+  serve(notificationRequests.pause, (data) => {
+    const found = unfinished(data);
+    const { by, reason } = data;
+    found.value = { ...found.value, status: "paused", paused: { at: at(), by, ...(reason && { reason }) } };
+    return found.value;
+  });
+  serve(notificationRequests.resume, (data) => {
+    const found = unfinished(data);
+    const { paused: _, ...value } = found.value;
+    found.value = { ...value, status: "accepted" };
+    return found.value;
+  });
   serve(notificationRequests.export, (data) => exportPage(rows(notifications, data.projectId), data));
   serve(deliveryRequests.export, (data) => {
     if (data.notificationId) owned(notifications, data, data.notificationId, "notification-not-found");

@@ -3,12 +3,14 @@ import {
   type DeclaredKind,
   defaultScopes,
   type IdentityKey,
+  type Installation,
   identityKeyRequests,
   kindRequests,
   newIdentitySecret,
   type OwnLimits,
   type Project,
   type ProjectId,
+  type ProjectPause,
   ProjectRecord,
   type ProjectToken,
   projectRequests,
@@ -17,7 +19,8 @@ import {
   tokenKey,
   tokenRequests,
 } from "@herald/contracts";
-import { notFound } from "@herald/kit";
+import { HeraldError, notFound } from "@herald/kit";
+import type { z } from "zod";
 import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
 
 /** Registry's projects and tokens, with the records that gateways watch. */
@@ -97,6 +100,33 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     await saveSettings(project);
     return project;
   });
+  const pauseOf = (
+    of: ProjectPause["of"],
+    { until, ...pause }: z.output<typeof projectRequests.pauseAll.request>,
+  ): ProjectPause => {
+    const end = until === undefined ? undefined : new Date(until);
+    if (end && end <= new Date()) throw new HeraldError("validation-failed", "until: must be in the future");
+    return { at: at(), of, ...pause, ...(end && { until: end.toISOString() }) };
+  };
+  serve(projectRequests.pause, async ({ projectId, ...pause }) => {
+    await saveSettings({ ...projectOf(projectId), paused: pauseOf("project", pause) });
+    return projectOf(projectId);
+  });
+  serve(projectRequests.resume, async ({ projectId }) => {
+    const { paused: _, ...project } = projectOf(projectId);
+    await saveSettings(project);
+    return project;
+  });
+  let installation: Installation = {};
+  serve(projectRequests.pauseAll, (pause) => {
+    installation = { paused: pauseOf("installation", pause) };
+    return installation;
+  });
+  serve(projectRequests.resumeAll, () => {
+    installation = {};
+    return installation;
+  });
+  serve(projectRequests.installation, () => installation);
   serve(projectRequests.changeLimits, async ({ projectId, limits: change }) => {
     const project = projectOf(projectId);
     const all = Object.entries({ ...limits.get(projectId), ...change }).filter(([, limit]) => limit !== null);
