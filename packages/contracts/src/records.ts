@@ -84,8 +84,8 @@ export const ProvidersRecord = z.object({
 export type ProvidersRecord = z.infer<typeof ProvidersRecord>;
 
 /**
- * `push_projects`, `<project>.rules`: which devices get a notification now. Written by registry; absent: every device does. That of all
- * projects (`installation`) has a pause alone.
+ * `push_projects`, `<project>.rules`: which devices get a notification now. Written by registry; absent: every device does. The record of
+ * all projects (`installation`) has at most a pause; after a loss registry writes it last, so where it is, all others are.
  */
 export const RulesRecord = z.object({
   projectId: z.union([ProjectId, z.literal(installation)]),

@@ -14,9 +14,6 @@ export type Rules = {
 export const pauseOf = ({ byProject }: Pick<Rules, "byProject">, projectId: ProjectId): StoredPause | undefined =>
   byProject.get(projectId)?.paused ?? byProject.get(installation)?.paused;
 
-/** What is paused: the project, or all. */
-export type PauseScope = ProjectId | typeof installation;
-
 /** Throws project-paused while sends of the project wait. */
 export const requireRunning = (rules: Pick<Rules, "byProject">, projectId: ProjectId): void => {
   const pause = pauseOf(rules, projectId);
@@ -26,26 +23,49 @@ export const requireRunning = (rules: Pick<Rules, "byProject">, projectId: Proje
   throw new HeraldError("project-paused", `the project's sends are ${why}; resume them first`);
 };
 
-/** {@link Rules}, replicated into memory. `onResumed` is called when this process learns that a pause has ended. */
+/** What is paused: the project, or all. */
+export type PauseScope = ProjectId | typeof installation;
+
+/**
+ * {@link Rules}, replicated into memory. `onResumed` is called when this process learns that a pause has ended. A bucket without the record
+ * of all projects is new: its earlier records count until registry has written all again.
+ */
 export const watchRules = (
   bus: Bus,
   onResumed: (scope: PauseScope) => void,
 ): Rules & { readonly stop: () => Promise<void> } => {
   const known = new Map<string, RulesRecord>();
-  const loaded = Promise.withResolvers<void>();
-  const onReady = () => {
-    rules.loading = undefined;
-    loaded.resolve();
+  const missing = new Set<string>();
+  let loaded = Promise.withResolvers<void>();
+
+  const change = (scope: string, record: RulesRecord | undefined) => {
+    const wasPaused = known.get(scope)?.paused !== undefined;
+    if (record) known.set(scope, record);
+    else known.delete(scope);
+    if (wasPaused && record?.paused === undefined) onResumed(scope as PauseScope);
+  };
+  const update = () => {
+    if (known.has(installation) && !missing.has(installation)) {
+      for (const scope of missing) change(scope, undefined);
+      missing.clear();
+      rules.loading = undefined;
+      loaded.resolve();
+    } else if (!rules.loading) {
+      loaded = Promise.withResolvers();
+      rules.loading = loaded.promise;
+    }
   };
   const watching = openBucket(bus, "push_projects", RulesRecord).watch(
     ({ key, value }) => {
-      const [projectId = ""] = key.split(".");
-      const wasPaused = known.get(projectId)?.paused !== undefined;
-      if (value === undefined) known.delete(projectId);
-      else known.set(projectId, value);
-      if (wasPaused && value?.paused === undefined) onResumed(projectId as PauseScope);
+      const [scope = ""] = key.split(".");
+      if (value === undefined) missing.add(scope);
+      else {
+        missing.delete(scope);
+        change(scope, value);
+      }
+      if (watching.ready()) update();
     },
-    onReady,
+    update,
     { keys: projectRulesKey("*" as ProjectId) },
   );
   const rules = { byProject: known, loading: loaded.promise as Rules["loading"], stop: () => watching.stop() };

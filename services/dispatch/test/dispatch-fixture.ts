@@ -6,6 +6,7 @@ import {
   ensureStreams,
   handleRequest,
   lastMessage,
+  openBucket,
   publish,
   type RequestListener,
   sendRequest,
@@ -19,6 +20,7 @@ import {
   type EventContract,
   ExpandedV1,
   ExpandV1,
+  installation,
   type Lane,
   type Notification,
   type NotificationContent,
@@ -30,8 +32,10 @@ import {
   type Platform,
   type ProjectId,
   type Provider,
+  projectRulesKey,
   providerRequests,
   type Recipient,
+  RulesRecord,
   SendOneV1,
   SendV1,
 } from "@herald/contracts";
@@ -102,6 +106,8 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
     log: silent,
   });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
+  const rules = openBucket(bus, "push_projects", RulesRecord);
+  await rules.put(projectRulesKey(installation), { projectId: installation, kinds: [] });
   // Registry's response when dispatch asks which of the waiting devices have moved.
   const moved = new Set<string>();
   // … and which do not want the kind, if it asks.

@@ -126,22 +126,25 @@ describe("a notification", () => {
     expect(await final(projectId, id)).toMatchObject({ status: "completed" });
   });
 
-  test.each(["being sent", "not begun"])("whose time to live ends meanwhile has expired, and says why: %s", async (when) => {
-    const { send, partition, final, now, pass, expansion } = dispatch;
-    const sendAt = new Date(now().getTime() + hour).toISOString();
-    const id = await send(projectId, when === "not begun" ? { sendAt } : {});
-    if (when === "being sent") await expansion(projectId, id);
-    await eventually(() => pause(id));
-    if (when === "being sent") {
-      await partition(projectId, id, [[device()]]);
-      await held(id, 1);
-    }
-    pass(2 * day);
-    if (when === "not begun") await partition(projectId, id, [[device()]]);
-    expect(await final(projectId, id)).toMatchObject({ status: "expired", counts: { expired: 1 } });
-    expect(await dispatch.deliveries(projectId, id)).toMatchObject([{ status: "expired", reason: "paused" }]);
-    await expect(resume(id)).rejects.toMatchObject({ code: "notification-final" });
-  });
+  test.each(["being sent", "not begun"])(
+    "whose time to live ends meanwhile has expired, and says why: %s",
+    async (when) => {
+      const { send, partition, final, now, pass, expansion } = dispatch;
+      const sendAt = new Date(now().getTime() + hour).toISOString();
+      const id = await send(projectId, when === "not begun" ? { sendAt } : {});
+      if (when === "being sent") await expansion(projectId, id);
+      await eventually(() => pause(id));
+      if (when === "being sent") {
+        await partition(projectId, id, [[device()]]);
+        await held(id, 1);
+      }
+      pass(2 * day);
+      if (when === "not begun") await partition(projectId, id, [[device()]]);
+      expect(await final(projectId, id)).toMatchObject({ status: "expired", counts: { expired: 1 } });
+      expect(await dispatch.deliveries(projectId, id)).toMatchObject([{ status: "expired", reason: "paused" }]);
+      await expect(resume(id)).rejects.toMatchObject({ code: "notification-final" });
+    },
+  );
 
   test("is cancelled while it is paused", async () => {
     const { send, partition, cancel, final, expansion } = dispatch;
@@ -182,15 +185,21 @@ const bucket = () => openBucket(dispatch.bus, "push_projects", RulesRecord);
 const stopSends = async (scope: ProjectId | typeof installation) => {
   const record = { projectId: scope, kinds: [], paused: { at: new Date().toISOString(), by, reason: "an outage" } };
   await bucket().put(projectRulesKey(scope), record);
-  const test = { projectId, provider: "apns" as const, push: { token: device().token, environment: "sandbox" as const } };
+  const test = {
+    projectId,
+    provider: "apns" as const,
+    push: { token: device().token, environment: "sandbox" as const },
+  };
   await eventually(() =>
     expect(sendRequest(dispatch.bus, providerRequests.test, test)).rejects.toMatchObject({ code: "project-paused" }),
   );
   dispatch.simulators.clear();
 };
-const continueSends = (scope: ProjectId | typeof installation) => bucket().delete(projectRulesKey(scope));
-const queued = async () =>
-  (await sendRequest(dispatch.bus, backlogRequests.count, { projectId, limit: 100 })).queued;
+const continueSends = (scope: ProjectId | typeof installation) =>
+  scope === installation
+    ? bucket().put(projectRulesKey(scope), { projectId: scope, kinds: [] })
+    : bucket().delete(projectRulesKey(scope));
+const queued = async () => (await sendRequest(dispatch.bus, backlogRequests.count, { projectId, limit: 100 })).queued;
 
 describe.each(["project", "all"] as const)("sends of %s", (what) => {
   const scope = () => (what === "all" ? installation : projectId);

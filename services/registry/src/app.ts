@@ -1,4 +1,4 @@
-import { type Logger, runEvery } from "@herald/kit";
+import { growingPause, type Logger, retryWhileUnavailable, runEvery } from "@herald/kit";
 import { retentionEveryMs, startRetention } from "@herald/mongo";
 import { createService, type Service, type ServiceDefinition, type ServiceDeps } from "@herald/service";
 import type { RegistryConfig } from "./config.ts";
@@ -130,7 +130,7 @@ const assemble = (config: RegistryConfig, base: ServiceDeps & Overrides): Servic
         runEvery("reconcile projects, tokens, operators and templates", reconcileEveryMs, log, async (signal) => {
           let stale = 0;
           for (const one of [replication, operatorReplication, templateReplication])
-            stale += await one.reconcile(signal, log);
+            stale += await retryWhileUnavailable(() => one.reconcile(signal, log), growingPause(signal));
           if (stale > 0) log.warn({ stale }, "entries of projects, tokens, operators and templates were stale");
         }),
       ];

@@ -20,6 +20,8 @@ let aheadMs = 0;
 const now = () => new Date(Date.now() + aheadMs);
 const registry = useRegistry({ overrides: { reconcileEveryMs: 300, removeEveryMs: 50, now } });
 
+/** The record of all projects while they are not paused. */
+const notPaused = { projectId: installation, kinds: [] };
 const hourMs = 3_600_000;
 const maria = { id: newOperatorId(new Date()), name: "Maria" };
 const root = { id: "root", name: "root" } as const;
@@ -190,7 +192,7 @@ describe("all projects", () => {
 
     expect(await registry.ask(projectRequests.resumeAll, { by: maria })).toEqual({});
     expect(await registry.ask(projectRequests.resumeAll, { by: maria })).toEqual({});
-    expect(await registry.rules.get(projectRulesKey(installation))).toBeUndefined();
+    expect(await registry.rules.get(projectRulesKey(installation))).toMatchObject({ value: notPaused });
     expect(await get(other)).toBeUndefined();
   });
 
@@ -215,7 +217,7 @@ describe("all projects", () => {
     aheadMs += 2 * hourMs;
     await eventually(async () => {
       expect(await read()).toEqual({});
-      expect(await registry.rules.get(projectRulesKey(installation))).toBeUndefined();
+      expect(await registry.rules.get(projectRulesKey(installation))).toMatchObject({ value: notPaused });
       expect(await rows().findOne({ _id: installation })).toBeNull();
     });
     await second.stop();
@@ -237,7 +239,7 @@ describe("what a crash or a loss of the broker's data left", () => {
     await rows().deleteOne({ _id: installation });
     await eventually(async () => {
       expect(await registry.rules.get(projectRulesKey(projectId))).toBeUndefined();
-      expect(await registry.rules.get(projectRulesKey(installation))).toBeUndefined();
+      expect(await registry.rules.get(projectRulesKey(installation))).toMatchObject({ value: notPaused });
     });
     // Neither settings nor tokens were made of the row.
     expect(await registry.settings.get(`${installation}.settings`)).toBeUndefined();

@@ -74,7 +74,7 @@ const world = ({ from, failures }: { from: number; failures: number }) => {
     cache,
     pool: { lookup: async () => ({ kind: "ready", channel }) },
     rules: { byProject: new Map(), loading: undefined },
-openTokens: { signer: () => () => "token" },
+    openTokens: { signer: () => () => "token" },
     now,
   } as unknown as PushDeps;
   return { deps, pushed, cached: cache.pin(document, now()) };

@@ -10,7 +10,7 @@ export type PauseEntry = {
 };
 
 /**
- * The row of all projects, beside theirs: replicated in the same way. It exists while all sends are paused, and has nothing but the pause.
+ * The row of all projects, beside theirs: replicated in the same way. It is stored while all sends are paused, and has nothing but the pause.
  * It sorts before the ids of projects.
  */
 export const installationRow = installation as string as ProjectId;

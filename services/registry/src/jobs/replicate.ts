@@ -64,7 +64,13 @@ const readBucket = async <Value>(bucket: Bucket<Value>, keys: string, signal: Ab
 class MissingContent extends Error {}
 
 /** An entry of a bucket, and what it must contain; undefined: it must not exist. */
-type Entry<Value> = { readonly bucket: Bucket<Value>; readonly key: string; readonly value: Value | undefined };
+type Entry<Value> = {
+  readonly bucket: Bucket<Value>;
+  readonly key: string;
+  readonly value: Value | undefined;
+  /** It says that all others were written: where it is missing, they are, or the bucket is new. */
+  readonly isLast?: boolean;
+};
 
 /** Rows that are read together. */
 const pageSize = 200;
@@ -132,7 +138,7 @@ const createReplication = <Row extends { readonly _id: string }, Value>({
           for (const entry of entriesOf(row)) {
             const values = stored.get(entry.bucket);
             if (!isDeepStrictEqual(values?.get(entry.key), entry.value && summaryOf(entry.value))) {
-              stale++;
+              if (!entry.isLast || values?.has(entry.key)) stale++;
               await repair(row._id, entry);
             }
             values?.delete(entry.key);
@@ -179,7 +185,7 @@ const settingsRecord = ({
 const rulesRecord = (project: ProjectDocument, now: Date): RulesRecord | undefined => {
   const { _id, kinds = [], quietHours, ownHours, defaultTimeZone } = project;
   const paused = project.paused && !hasEnded(project.paused, now) && storedPause(project.paused);
-  if (kinds.length === 0 && !quietHours && !ownHours && !paused) return undefined;
+  if (_id !== installationRow && kinds.length === 0 && !quietHours && !ownHours && !paused) return undefined;
   return {
     projectId: _id,
     kinds: [...kinds],
@@ -189,6 +195,9 @@ const rulesRecord = (project: ProjectDocument, now: Date): RulesRecord | undefin
     ...(paused && { paused }),
   };
 };
+
+/** The row of all projects, which is stored only while they are paused: its record says that the others are replicated. */
+const noPause = { _id: installationRow } as ProjectDocument;
 
 /** Replicates tokens, settings and rules of projects, and the rules of all projects. */
 export const createProjectReplication = (deps: {
@@ -203,6 +212,8 @@ export const createProjectReplication = (deps: {
   const tokens = deps.tokens as unknown as Bucket<Value>;
   const settings = deps.settings as unknown as Bucket<Value>;
   const rules = deps.rules as unknown as Bucket<Value>;
+  const find = async (id: ProjectId): Promise<ProjectDocument | null> =>
+    (await projects.findAny(id)) ?? (id === installationRow ? noPause : null);
   const ownEntries = (project: ProjectDocument): Entry<Value>[] => [
     {
       bucket: settings,
@@ -226,11 +237,17 @@ export const createProjectReplication = (deps: {
         bucket: rules,
         key: projectRulesKey(project._id),
         value: project.deletedAt ? undefined : rulesRecord(project, now()),
+        isLast: project._id === installationRow,
       },
       ...(project._id === installationRow ? [] : ownEntries(project)),
     ],
-    find: projects.findAny,
-    after: projects.after,
+    find,
+    // The row of all projects last: where its record is, all others are.
+    after: async (after, limit) => {
+      if (after === installationRow) return [];
+      const rows = await projects.after(after, limit);
+      return rows.length < limit ? [...rows, await find(installationRow)].flatMap((row) => row ?? []) : rows;
+    },
     rowIdOf: (value) => ("projectId" in value ? value.projectId : value.id) as ProjectId,
     // The row of all projects has no tokens.
     settle: async ({ _id, tokens: all = [] }) => {

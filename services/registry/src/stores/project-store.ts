@@ -312,9 +312,9 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
       return rewrapAll(masterKeys, secrets(), { kind: "identity keys", log });
     },
 
-    /** The next projects by id, also deleted ones. The first is the row of all projects, while they are paused. */
-    after: (after: ProjectId | undefined, limit: number): Promise<ProjectDocument[]> =>
-      findSome(projects, after ? { _id: { $gt: after } } : {}, { hint: "_id_", sort: { _id: 1 }, limit }),
+    /** The next projects by id, also deleted ones. */
+    after: (after = "prj_" as ProjectId, limit: number): Promise<ProjectDocument[]> =>
+      findSome(projects, { _id: { $gt: after } }, { hint: "_id_", sort: { _id: 1 }, limit }),
 
     deleted: (limit: number): Promise<ProjectDocument[]> => findDeleted(projects, limit),
 
