@@ -3,8 +3,10 @@ import type {
   DeadLetter,
   FcmSettings,
   IdentityKey,
+  Installation,
   LimitsChange,
   NewIdentityKey,
+  NewPause,
   NewProject,
   NewProjectToken,
   Project,
@@ -52,8 +54,22 @@ const createProjects = (http: Http) => ({
   /** Sets limits of the project; null restores a default. Returns all that are set. */
   changeLimits: (id: string, limits: LimitsChange, options?: CallOptions) =>
     http.patch<LimitsChange>(path`/projects/${id}/limits`, options, { limits }),
+  /** Sends nothing of the project until it is resumed, at the latest at `until`. A second pause replaces the first. */
+  pause: (id: string, pause: NewPause = {}, options?: PostOptions) =>
+    http.post<Project>(path`/projects/${id}/pause`, options, pause),
+  /** A pause of the installation stays. */
+  resume: (id: string, options?: PostOptions) => http.post<Project>(path`/projects/${id}/resume`, options),
   /** Deletes the project with all its data. */
   delete: (id: string, options?: CallOptions) => http.remove(path`/projects/${id}`, options),
+});
+
+const createInstallation = (http: Http) => ({
+  /** What holds for all projects. */
+  get: (options?: CallOptions) => http.get<Installation>("/installation", options),
+  /** Sends nothing of any project until it is resumed, at the latest at `until`. A second pause replaces the first. */
+  pause: (pause: NewPause = {}, options?: PostOptions) => http.post<Installation>("/pause", options, pause),
+  /** Pauses of single projects stay. */
+  resume: (options?: PostOptions) => http.post<Installation>("/resume", options),
 });
 
 const createTokens = (http: Http) => ({
@@ -151,6 +167,7 @@ export class HeraldAdmin {
   readonly sessions: ReturnType<typeof createSessions>;
   readonly audit: ReturnType<typeof createAudit>;
   readonly projects: ReturnType<typeof createProjects>;
+  readonly installation: ReturnType<typeof createInstallation>;
   readonly kinds: ReturnType<typeof createKinds>;
   readonly tokens: ReturnType<typeof createTokens>;
   readonly identityKeys: ReturnType<typeof createIdentityKeys>;
@@ -167,6 +184,7 @@ export class HeraldAdmin {
     this.sessions = createSessions(http);
     this.audit = createAudit(http);
     this.projects = createProjects(http);
+    this.installation = createInstallation(http);
     this.kinds = createKinds(http);
     this.tokens = createTokens(http);
     this.identityKeys = createIdentityKeys(http);

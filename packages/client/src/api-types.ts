@@ -1104,6 +1104,11 @@ export type ProjectPause = {
   of: Open<"project" | "installation">;
 };
 
+export type Installation = {
+  /** All sends are paused; absent: they are not */
+  paused?: ProjectPause;
+};
+
 export type ProjectLimit = {
   /** Where a response has `RateLimit-Policy`, the name in it */
   name: Open<
@@ -2281,6 +2286,13 @@ export type ProjectChange = {
     | undefined;
   /** The time zone of devices that name none: an IANA name */
   default_time_zone?: string | undefined;
+};
+
+export type NewPause = {
+  /** Why, for people */
+  reason?: string | undefined;
+  /** When it resumes by itself; absent: when somebody resumes it */
+  until?: Date | string | undefined;
 };
 
 /** By name; `null` restores the default */

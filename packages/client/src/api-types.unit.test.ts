@@ -12,6 +12,7 @@ import type {
   NewActivity,
   NewDevice,
   NewNotification,
+  NewPause,
   NewProjectToken,
   NewWebhook,
   Notification,
@@ -105,6 +106,7 @@ test("each time that a caller gives may be a Date", () => {
   expectTypeOf<NotificationChange["send_at"]>().toEqualTypeOf<Time>();
   expectTypeOf<PutDevice["last_seen_at"]>().toEqualTypeOf<Time>();
   expectTypeOf<NewProjectToken["expires_at"]>().toEqualTypeOf<Time>();
+  expectTypeOf<NewPause["until"]>().toEqualTypeOf<Time>();
   expectTypeOf<StatsQuery["from"]>().toEqualTypeOf<Time>();
   expectTypeOf<AuditFilters["created_after"]>().toEqualTypeOf<Time>();
   expectTypeOf<Notification["created_at"]>().toEqualTypeOf<string>();

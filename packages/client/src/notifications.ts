@@ -5,6 +5,7 @@ import type {
   DryRun,
   LineError,
   NewNotification,
+  NewPause,
   Notification,
   NotificationChange,
   NotificationStatus,
@@ -78,6 +79,14 @@ export const createNotifications = (http: Http) => {
       }
       return get(id, options);
     },
+
+    /** Sends nothing more of it until it is resumed; its time to live runs on. Pausing twice is no error. */
+    pause: (id: string, pause: Pick<NewPause, "reason"> = {}, options?: PostOptions) =>
+      http.post<Omit<Notification, "opens">>(path`/notifications/${id}/pause`, options, pause),
+
+    /** Sends what waits. Resuming twice is no error. */
+    resume: (id: string, options?: PostOptions) =>
+      http.post<Omit<Notification, "opens">>(path`/notifications/${id}/resume`, options),
 
     /** How far the recipients of a notification are. */
     recipients,
