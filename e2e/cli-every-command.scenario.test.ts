@@ -57,6 +57,12 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run(`project limits ${other}`, /^sends: .*\n.*HERALD_GATEWAY_QUOTA_SENDS$/m);
   await run(`project set-limits ${other} --limit sends=7`, /\b7, default 10,000,000/);
   await run(`project update ${other} --quiet-hours 22:00-07:00/skip`, /^quiet hours +22:00 07:00 skip$/m);
+  const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
+  await run(`project pause ${other} --until ${tomorrow} --reason typo`, /^paused +by .*, until 20.*, because: typo$/m);
+  await run(`project resume ${other}`, /^name +Renamed$/m);
+  await run("installation pause", /^paused +by /m);
+  await run("installation get", /^paused +by /m);
+  await run("installation resume", /^paused +no$/m);
   const file = join(system.folder, "other.yaml");
   await run(`project export ${other} --file ${file}`, /^Wrote /m);
   await run(`apply --file ${file} --check`, /^No difference\.$/m);
@@ -150,7 +156,6 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run("send --template shipped --var n:=7 --to topic:news --dry-run", /"title": "Order 7"/);
   await run(`template delete shipped --yes ${templates}`, /^Deleted shipped\.$/m);
 
-  const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
   const earlier = new Date(Date.now() - 600_000).toISOString();
   const sent = await run("send --title Hello --to topic:news --watch", /id +(ntf_\w+)$/m);
   await run("notification list --limit 5", new RegExp(`^${sent}\\s+completed +1`, "m"));
@@ -166,6 +171,8 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run("user notifications u-1", new RegExp(`^${own}\\s+completed`, "m"));
   const later = await run(`send --title Later --to all --at ${tomorrow}`, /^Accepted as (ntf_\w+)/m);
   await run(`notification update ${later} --at ${tomorrow} --ttl 60`, /^send at +/m);
+  await run(`notification pause ${later} --reason typo`, /^paused +by tok_\w+ at .*, because: typo$/m);
+  await run(`notification resume ${later}`, /^status +scheduled$/m);
   await run(`notification cancel ${later}`, /^status +cancelled$/m);
   await run("stats", /^sent/m);
   await run(`events follow --since ${earlier} --count 1`, /io\.herald\./);

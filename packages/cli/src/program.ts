@@ -13,6 +13,7 @@ import { addKinds } from "./commands/kinds.ts";
 import { addLogin } from "./commands/login.ts";
 import { addNotifications } from "./commands/notifications.ts";
 import { addAudit, addOperators } from "./commands/operators.ts";
+import { addInstallation } from "./commands/pauses.ts";
 import { addProjects } from "./commands/projects.ts";
 import { addProviders } from "./commands/providers.ts";
 import { addSend } from "./commands/send.ts";
@@ -83,7 +84,7 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
 
   addLogin(program, add);
   addSend(program, add);
-  addNotifications(group("notification", "Track and cancel notifications"), add);
+  addNotifications(group("notification", "Track, pause and cancel notifications"), add);
   addStats(program, add);
   addEvents(group("events", "Follow events"), add);
   addActivities(group("activity", "Start, update and end Live Activities"), add);
@@ -101,6 +102,7 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
   const projects = group("project", "Manage projects (admin token)");
   addProjects(projects, add);
   addExportProject(projects, add);
+  addInstallation(group("installation", "Pause the sends of all projects (admin token)"), add);
   addKinds(group("kind", "Declare kinds of notifications (admin token)"), add);
   addTokens(group("token", "Manage project tokens (admin token)"), add);
   addProviders(group("provider", "Configure APNs, FCM and Web Push (admin token)"), add);

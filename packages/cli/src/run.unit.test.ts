@@ -213,6 +213,10 @@ test("live counts are one line", () => {
       80,
     ),
   ).toContain("0 of 0");
+  const paused = { at: "2030-01-01T00:00:00.000Z", by: { id: "opr_1", name: "Ann" }, reason: "the wrong link" };
+  expect(progressLine({ status: "paused", counts, paused } as never, 80)).toBe(
+    "██████████░░░░░░░░░░ 500 of 1,000, paused by Ann at 2030-01-01T00:00:00.000Z, because: the wrong link",
+  );
 });
 
 test.each([

@@ -1,9 +1,10 @@
-import { type Herald, HeraldError, type ProviderSettings, type SystemStatus } from "@herald/client";
+import { type Herald, HeraldError, type Project, type ProviderSettings, type SystemStatus } from "@herald/client";
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
 import type { Add } from "../define.ts";
 import { exitCodes } from "../failures.ts";
 import { plain } from "../terminal/text.ts";
+import { pauseInWords } from "./pauses.ts";
 
 type Finding = {
   readonly check: string;
@@ -163,6 +164,11 @@ function* system({ at, broker, services, streams, providers }: SystemStatus): Ge
     );
 }
 
+const sends = ({ paused }: Pick<Project, "paused">): Finding[] =>
+  paused === undefined
+    ? []
+    : [problem("sends", `are paused ${pauseInWords(paused)}`, `\`herald ${paused.of} resume\` sends what waits.`)];
+
 async function* operations(context: Context): AsyncGenerator<Finding> {
   const { settings } = context;
   const admin = context.admin();
@@ -177,6 +183,7 @@ async function* operations(context: Context): AsyncGenerator<Finding> {
     (status) => [...system(status)],
     (error: unknown) => [explain("status", error, "Upgrade the gateway: it has no status yet.")],
   );
+  yield* await admin.installation.get().then(sends, (error: unknown) => [explain("sends", error, "")]);
   const { pagination } = await admin.deadLetters.list({ perPage: 1 }).page();
   yield pagination.count === 0
     ? ok("dead letters", "there are none")
@@ -186,6 +193,9 @@ async function* operations(context: Context): AsyncGenerator<Finding> {
         "`herald dead-letters list` says why; `herald dead-letters replay` tries again.",
       );
   if (settings.project === undefined) return yield skipped("providers", "no --project to look at");
+  // A project that does not exist is reported with its providers.
+  const own = await admin.projects.get(settings.project).catch(() => undefined);
+  if (own?.paused?.of === "project") yield* sends(own);
   for (const name of ["apns", "fcm", "webpush"] satisfies (keyof ProviderSettings)[]) {
     try {
       const { status, paused_reason, paused_detail, problems = [] } = await admin.providers.get(settings.project, name);

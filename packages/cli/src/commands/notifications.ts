@@ -14,6 +14,7 @@ import { columnsFor, fields } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { formatNumber, show } from "../terminal/text.ts";
 import { addExport, deliveryStatus, notificationFilters } from "./exports.ts";
+import { type PauseChoice, pauseInWords, reasonOption } from "./pauses.ts";
 import { readUploaded, uploadWords } from "./send-recipients.ts";
 import { changeOfTime, type SendTime, sendTimeOptions } from "./send-time.ts";
 
@@ -53,6 +54,7 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
     [
       ["id", id],
       ["status", status],
+      ["paused", notification.paused && pauseInWords(notification.paused)],
       ["title", title],
       ["body", body],
       ["targets", targets],
@@ -148,6 +150,17 @@ export const addNotifications = (group: Command, add: Add) => {
       await result(notifications.get(id), (found) => inWords(found, terminal));
     },
   });
+  add<PauseChoice>(group, {
+    usage: "pause <id>",
+    does: "Send nothing more of it until it is resumed",
+    options: [reasonOption],
+    examples: [["notification pause ntf_… --reason 'the wrong link'", "stop it, and look before it goes on"]],
+    run: ({ herald, result, terminal }, [id = ""], pause) =>
+      result(herald().notifications.pause(id, pause), (found) => inWords(found, terminal)),
+  });
+  add(group, "resume <id>", "Send what waits since it was paused", ({ herald, result, terminal }, [id = ""]) =>
+    result(herald().notifications.resume(id), (found) => inWords(found, terminal)),
+  );
   add(group, "cancel <id>", "Cancel deliveries that are not sent yet", ({ herald, result, terminal }, [id = ""]) =>
     result(herald().notifications.cancel(id), (found) => inWords(found, terminal)),
   );

@@ -6,6 +6,7 @@ import { UsageError } from "../failures.ts";
 import { columnsFor, createTable, titled } from "../terminal/table.ts";
 import { formatNumber } from "../terminal/text.ts";
 import { parseQuietHours } from "./kinds.ts";
+import { type PauseChoice, pauseInWords, pauseOptions } from "./pauses.ts";
 
 const columns = columnsFor<Project>("id", "key", "name", "created_at");
 const entries = (project: Project): [string, unknown][] => [
@@ -16,6 +17,7 @@ const entries = (project: Project): [string, unknown][] => [
   ["receipts", project.receipts],
   ["quiet hours", project.quiet_hours ? Object.values(project.quiet_hours).join(" ") : "none"],
   ["default time zone", project.default_time_zone],
+  ["paused", project.paused && pauseInWords(project.paused)],
   ["created", project.created_at],
 ];
 
@@ -145,6 +147,19 @@ export const addProjects = (group: Command, add: Add) => {
       await result(now, (limits) => createTable(limitColumns, terminal)(limits).join("\n"));
     },
   });
+  add<PauseChoice>(group, {
+    usage: "pause [id]",
+    does: "Send nothing of a project until it is resumed (default: the profile's)",
+    options: pauseOptions,
+    examples: [["project pause --reason 'a wrong push is on its way'", "stop all sends of the project at once"]],
+    run: ({ admin, record, project: own }, [id = own()], pause) => record(admin().projects.pause(id, pause), entries),
+  });
+  add(
+    group,
+    "resume [id]",
+    "Send what waits since a project was paused (default: the profile's)",
+    ({ admin, record, project: own }, [id = own()]) => record(admin().projects.resume(id), entries),
+  );
   addDelete(group, add, {
     usage: "delete <id>",
     does: "Delete a project and all its data",

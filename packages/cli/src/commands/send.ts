@@ -8,6 +8,7 @@ import { readText } from "../read-text.ts";
 import { fields, titled } from "../terminal/table.ts";
 import { formatNumber, toJson } from "../terminal/text.ts";
 import { inWords, reasons } from "./notifications.ts";
+import { pauseInWords } from "./pauses.ts";
 import { parseShare } from "./projects.ts";
 import { readUploaded, rehearsalWords, rehearseRecipients, uploadRecipients, uploadWords } from "./send-recipients.ts";
 import { type SendTime, sendTimeOptions } from "./send-time.ts";
@@ -152,7 +153,7 @@ const dryRunWords = (
 const wide = 70;
 
 /** Progress of a notification in one line, shorter on a narrow terminal. */
-export const progressLine = ({ status, counts }: Notification, width: number): string => {
+export const progressLine = ({ status, counts, paused }: Notification, width: number): string => {
   const isWide = width >= wide;
   const barWidth = isWide ? 20 : 8;
   const done = counts.devices - counts.pending;
@@ -160,6 +161,7 @@ export const progressLine = ({ status, counts }: Notification, width: number): s
   const bar = "█".repeat(filled) + "░".repeat(barWidth - filled);
   const failed = counts.failed > 0 ? `, ${formatNumber(counts.failed)} failed` : "";
   const share = `${formatNumber(done)} of ${formatNumber(counts.devices)}`;
+  if (paused) return `${bar} ${share}, paused ${pauseInWords(paused)}`;
   return isWide
     ? `${bar} ${status}: ${share}, ${formatNumber(counts.accepted)} accepted${failed}`
     : `${bar} ${share}${failed}`;

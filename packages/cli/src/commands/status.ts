@@ -1,10 +1,11 @@
-import type { SystemStatus } from "@herald/client";
+import type { Installation, SystemStatus } from "@herald/client";
 import type { Command } from "commander";
 import type { Add } from "../define.ts";
 import { exitCodes } from "../failures.ts";
 import { columnsFor, createTable } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { formatNumber } from "../terminal/text.ts";
+import { formatNumber, plain } from "../terminal/text.ts";
+import { pauseInWords } from "./pauses.ts";
 
 type Service = SystemStatus["services"][number];
 type Row = { readonly service: string; readonly replica?: Service["replicas"][number] };
@@ -50,13 +51,14 @@ const backlogs = columnsFor<Backlog>(
   "since",
 );
 
-const inWords = (status: SystemStatus, terminal: Terminal): string => {
+const inWords = (status: SystemStatus & Installation, terminal: Terminal): string => {
   const rows = status.services.flatMap(({ name, replicas }): Row[] =>
     replicas.length === 0 ? [{ service: name }] : replicas.map((replica) => ({ service: name, replica })),
   );
   const busy = status.durables.filter(({ pending, in_progress }) => pending + in_progress > 0);
   const dead = status.dead_letters;
   return [
+    ...(status.paused ? [`All sends are paused ${plain(pauseInWords(status.paused))}`, ""] : []),
     ...(status.broker.available ? [] : [`The broker is unavailable: ${status.broker.reason}`, ""]),
     ...createTable(services, terminal)(rows),
     "",
@@ -73,12 +75,13 @@ export const addStatus = (program: Command, add: Add) =>
   add(
     program,
     "status",
-    "Show services, streams, durables with work, providers that need attention, backlogs, and dead letters (admin token)",
+    "Show services, streams, durables with work, providers that need attention, backlogs, dead letters, and a pause of all sends (admin token)",
     async ({ admin, result, terminal }) => {
-      const status = await admin().status();
-      await result(status, () => inWords(status, terminal));
-      return status.broker.available && status.services.every(({ state }) => state === "ready")
-        ? exitCodes.ok
-        : exitCodes.failed;
+      const herald = admin();
+      const status = await herald.status();
+      const isReady = status.broker.available && status.services.every(({ state }) => state === "ready");
+      const { paused } = isReady ? await herald.installation.get() : {};
+      await result({ ...status, paused }, (shown) => inWords(shown, terminal));
+      return isReady ? exitCodes.ok : exitCodes.failed;
     },
   );
