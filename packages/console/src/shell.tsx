@@ -20,6 +20,7 @@ import { LiveEvents, useProbe } from "./api/live.tsx";
 import { unreachable } from "./api/problems.ts";
 import { browserStorage, lastProjectKey } from "./browser-storage.ts";
 import { Icon, type IconName } from "./parts/icon.tsx";
+import { PauseBanner, PauseSendsButton } from "./parts/pause.tsx";
 import { ProjectMenu } from "./project-menu.tsx";
 import { useHasRole, useHasRoleHere, useMayWrite, useSession } from "./session-context.tsx";
 import { Brand } from "./sign-in.tsx";
@@ -114,10 +115,11 @@ export const Shell = () => {
       padding={0}
     >
       <AppShell.Header className="shell-nav" hiddenFrom="sm">
-        <Group h="100%" px={12} gap={12}>
+        <Group h="100%" px={12} gap={8} wrap="nowrap">
           <Burger opened={opened} onClick={toggle} size="sm" aria-label="Menu" />
           <Brand />
           <span className="grow" />
+          <PauseSendsButton size="compact-sm" />
           {useMayWrite() && (
             <ActionIcon
               component={Link}
@@ -169,6 +171,7 @@ export const Shell = () => {
           </Alert>
         )}
         <LiveEvents key={id} gone={gone}>
+          <PauseBanner />
           <Outlet />
         </LiveEvents>
       </AppShell.Main>

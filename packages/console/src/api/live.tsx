@@ -16,6 +16,7 @@ const changedBy: Readonly<Record<string, readonly string[]>> = {
   topic: ["topics"],
   user: ["users", "devices"],
   provider: ["providers"],
+  project: ["project"],
   webhook: ["webhooks"],
 };
 

@@ -106,11 +106,12 @@ export const problemTexts: Readonly<Record<string, ProblemText>> = {
   "recipients-complete": text("This notification has all its recipients", "Nothing needs to be uploaded."),
   "activity-exists": text("Another Live Activity had this id", "Choose another id."),
   "activity-ended": text("This Live Activity has ended", "Begin another one."),
-  "notification-final": text("This notification has already ended", "Nothing is left to cancel."),
+  "notification-final": text("This notification has already ended", "Nothing is left to pause or cancel."),
   "notification-started": text(
     "This notification is being sent already",
     "Its time can no longer be changed. You can cancel what is not sent yet.",
   ),
+  "project-paused": text("Sending is paused", "Resume it, then try again."),
   "replay-refused": text("This dead letter cannot be replayed", "Details says why. You can discard it."),
   "vapid-key-staged": text("Another Web Push key waits already", "Make that one current, or remove it first."),
   "vapid-key-current": text("This is the current Web Push key", "Make another key current first."),

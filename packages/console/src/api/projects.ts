@@ -6,7 +6,7 @@ import { firstRows } from "./read.ts";
 /** The project that the page shows, with its settings. */
 export const useOwnProject = () => {
   const { id } = useProject();
-  return useQuery({ queryKey: ["projects", id], queryFn: () => admin.projects.get(id), refetchInterval: 30_000 });
+  return useQuery({ queryKey: [id, "project"], queryFn: () => admin.projects.get(id), refetchInterval: 30_000 });
 };
 
 /** The name of the page's project; its id until the name has loaded. */

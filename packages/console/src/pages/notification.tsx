@@ -1,4 +1,4 @@
-import type { Delivery, Notification } from "@herald/client";
+import type { Delivery, NewPause, Notification } from "@herald/client";
 import { Box, Button, Flex, Group, Paper, Progress, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
@@ -6,7 +6,7 @@ import { useProject } from "../api/clients.ts";
 import { usePollMs } from "../api/live.tsx";
 import { useProjectName } from "../api/projects.ts";
 import { ChoiceFilter } from "../parts/filters.tsx";
-import { Confirm } from "../parts/form.tsx";
+import { Confirm, FormButton } from "../parts/form.tsx";
 import {
   activityName,
   count,
@@ -21,6 +21,8 @@ import {
 import { type Column, IdLink, List } from "../parts/list.tsx";
 import { LockScreen } from "../parts/lock-screen.tsx";
 import { Copyable, Facts, mono, Note, Page, Panel } from "../parts/page.tsx";
+import { PausedAlert } from "../parts/pause.tsx";
+import { pauseReason, whileResumed } from "../parts/pause-reason.ts";
 import { Problem } from "../parts/problem.tsx";
 import { Reason } from "../parts/reason.tsx";
 import { useMayWrite } from "../session-context.tsx";
@@ -211,6 +213,27 @@ export default function NotificationPage() {
               Use as draft
             </Button>
           )}
+          {!isFinal && mayWrite && data.paused && (
+            <FormButton
+              label="Resume sending"
+              title="Resume this notification?"
+              verb="Resume sending"
+              button={{ size: "sm" }}
+              act={() => herald.notifications.resume(ntf)}
+              about={whileResumed}
+            />
+          )}
+          {!isFinal && mayWrite && !data.paused && (
+            <FormButton<Pick<NewPause, "reason">, unknown>
+              label="Pause sending"
+              title="Pause this notification?"
+              verb="Pause sending"
+              button={{ size: "sm" }}
+              fields={{ reason: pauseReason }}
+              act={(pause) => herald.notifications.pause(ntf, pause)}
+              about="No more devices get it until somebody resumes it. Its time to live runs on."
+            />
+          )}
           {!isFinal && mayWrite && (
             <Confirm
               label="Cancel sending"
@@ -226,9 +249,10 @@ export default function NotificationPage() {
     >
       <Stack>
         {error && <Problem error={error} onRetry={() => void refetch()} />}
+        {!isFinal && data.paused && <PausedAlert what="This notification is" paused={data.paused} />}
         {!isFinal && counts.devices > 0 && (
           <Paper p="md" role="status">
-            <Progress value={(done / counts.devices) * 100} animated aria-label={progress} />
+            <Progress value={(done / counts.devices) * 100} animated={!data.paused} aria-label={progress} />
             <Note>{progress}</Note>
           </Paper>
         )}

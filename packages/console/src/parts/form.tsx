@@ -74,7 +74,7 @@ const DialogForm = <Body, Result>(props: DialogProps<Body, Result>) => {
         </Button>
         <Button
           type="submit"
-          color={danger ? "red" : undefined}
+          color={danger ? "red.9" : undefined}
           loading={acting.isPending}
           disabled={!ready || !isReady}
         >

@@ -2,6 +2,7 @@ import { Box, CopyButton, Flex, Group, Paper, Stack, Text, type TextProps, Unsty
 import { Fragment, type ReactNode, useEffect } from "react";
 import { Status } from "./format.tsx";
 import { Icon } from "./icon.tsx";
+import { PauseSendsButton } from "./pause.tsx";
 import { RoleNote, type RoleNoteProps } from "./role-note.tsx";
 
 type TitleProps = {
@@ -38,7 +39,12 @@ export const Page = ({ title, status, counts, name = String(title), about, actio
         <Text component="h1" className="grow" fz="xl" fw={640} lts="-0.01em">
           <Title title={title} status={status} counts={counts} />
         </Text>
-        {actions && <Group gap={8}>{actions}</Group>}
+        <Group gap={8}>
+          {actions}
+          <Box visibleFrom="sm">
+            <PauseSendsButton size="sm" />
+          </Box>
+        </Group>
         {about && (
           <Text c="dimmed" w="100%" mt={-6}>
             {about}
