@@ -114,6 +114,7 @@ beforeAll(async () => {
   const dispatch = createMetrics();
   dispatch.sent("apns", [{ kind: "accepted" }], 1);
   dispatch.paused("apns");
+  dispatch.pausedSends(1, true);
   dispatch.breaker("apns", "opened");
   dispatch.unreached("apns", "name-not-found");
   dispatch.spike();
