@@ -109,6 +109,32 @@ test("the page on sending many works as written: recipients get their own texts,
   ]);
 });
 
+test("the page on stopping a send works as written: what it pauses, it resumes, and the last pause has an end", async () => {
+  const project = await system.project("Stopped");
+  const { id } = await project.send({
+    title: "Wrong",
+    targets: ["all"],
+    send_at: new Date(Date.now() + 86_400_000).toISOString(),
+  });
+  const env = {
+    HERALD_URL: system.gateway,
+    HERALD_TOKEN: project.token,
+    HERALD_ADMIN_TOKEN: system.adminToken,
+    project: project.id,
+    notification: id,
+  };
+  const { stdout } = await runPage(
+    "stop-a-send.md",
+    ["One notification", "Everything of a project", "Everything"],
+    env,
+  );
+  for (const reason of ["the link leads to yesterday's sale", "wrong pushes from the shop", "an incident"])
+    expect(stdout).toContain(`, because: ${reason}`);
+  expect(await project.notification(id)).toMatchObject({ status: "cancelled" });
+  const { data } = expectStatus(await system.admin(`GET /projects/${project.id}`), 200).body;
+  expect(data.paused).toMatchObject({ of: "project", until: expect.any(String) });
+});
+
 test("the page on templates works as written: a draft is previewed, published and sent", async () => {
   const { id, register } = await system.project("Templates");
   const { device } = await register({ topics: ["news"] });

@@ -120,6 +120,7 @@ export const heldBlocks: Readonly<Record<string, Readonly<Record<string, Held | 
     "*": unit("its variables exist"),
   },
   "docs/how-to/sign-users-in.md": { "*": "run e2e/sign-users-in.scenario.test.ts" },
+  "docs/how-to/stop-a-send.md": { "*": `run ${documents}` },
   "docs/how-to/upgrade.md": {
     "3. Bootstrap and the services": [rendered, needs("an earlier version")],
     "With the archive": needs("an earlier version"),
