@@ -1,7 +1,7 @@
 import { Button, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { admin } from "./api/clients.ts";
-import { CodeBlock, Copyable } from "./parts/page.tsx";
+import { CodeBlock, Copyable } from "./parts/code.tsx";
 import { Problem } from "./parts/problem.tsx";
 import { useSession } from "./session-context.tsx";
 import { FirstPage } from "./sign-in.tsx";

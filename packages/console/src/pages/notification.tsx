@@ -5,6 +5,7 @@ import { useNavigate, useParams } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
 import { usePollMs } from "../api/live.tsx";
 import { useProjectName } from "../api/projects.ts";
+import { Copyable, mono } from "../parts/code.tsx";
 import { ChoiceFilter } from "../parts/filters.tsx";
 import { Confirm, FormButton } from "../parts/form.tsx";
 import {
@@ -20,7 +21,7 @@ import {
 } from "../parts/format.tsx";
 import { type Column, IdLink, List } from "../parts/list.tsx";
 import { LockScreen } from "../parts/lock-screen.tsx";
-import { Copyable, Facts, mono, Note, Page, Panel } from "../parts/page.tsx";
+import { Facts, Note, Page, Panel } from "../parts/page.tsx";
 import { PausedAlert } from "../parts/pause.tsx";
 import { pauseReason, whileResumed } from "../parts/pause-reason.ts";
 import { Problem } from "../parts/problem.tsx";

@@ -1,7 +1,6 @@
-import { Box, CopyButton, Flex, Group, Paper, Stack, Text, type TextProps, UnstyledButton } from "@mantine/core";
+import { Box, Flex, Group, Paper, Stack, Text, type TextProps } from "@mantine/core";
 import { Fragment, type ReactNode, useEffect } from "react";
 import { Status } from "./format.tsx";
-import { Icon } from "./icon.tsx";
 import { PauseSendsButton } from "./pause.tsx";
 import { RoleNote, type RoleNoteProps } from "./role-note.tsx";
 
@@ -113,25 +112,6 @@ export const Empty = ({ title, text, action }: EmptyProps) => (
   </Stack>
 );
 
-/** A value with a button that copies it. */
-export const Copyable = ({ value, children }: { readonly value: string; readonly children?: ReactNode }) => (
-  <CopyButton value={value} timeout={1_500}>
-    {({ copied, copy }) => (
-      <UnstyledButton
-        className="copyable mono"
-        title={copied ? "Copied" : "Copy"}
-        onClick={(event) => {
-          event.stopPropagation();
-          copy();
-        }}
-      >
-        <span className="cut">{children ?? value}</span>
-        <Icon name={copied ? "check" : "copy"} size={13} />
-      </UnstyledButton>
-    )}
-  </CopyButton>
-);
-
 /** Names with their values. A value that is undefined or false is left out with its name. */
 export const Facts = ({ facts }: { readonly facts: Readonly<Record<string, ReactNode>> }) => (
   <Box
@@ -154,34 +134,6 @@ export const Facts = ({ facts }: { readonly facts: Readonly<Record<string, React
         ),
     )}
   </Box>
-);
-
-/** An id, an address or another value for machines. */
-export const mono = (value: ReactNode) => value !== undefined && <span className="mono break">{value}</span>;
-
-/** A text for machines in a frame. It scrolls, also by keyboard. */
-export const CodeBlock = ({ children }: { readonly children: ReactNode }) => (
-  <Box
-    component="pre"
-    className="code"
-    tabIndex={0}
-    m={0}
-    px="sm"
-    py={10}
-    mah="22rem"
-    bg="var(--page)"
-    bd="1px solid var(--line)"
-    bdrs="sm"
-    ff="monospace"
-    fz="xs"
-    style={{ overflow: "auto" }}
-  >
-    {children}
-  </Box>
-);
-
-export const JsonCode = ({ value }: { readonly value: unknown }) => (
-  <CodeBlock>{JSON.stringify(value, null, 2)}</CodeBlock>
 );
 
 /** A remark in small, pale letters. */

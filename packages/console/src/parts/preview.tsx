@@ -1,9 +1,10 @@
 import { SegmentedControl } from "@mantine/core";
 import { type ReactNode, useState } from "react";
+import { JsonCode } from "./code.tsx";
 import { Folded } from "./folded.tsx";
 import { platformNames } from "./format.tsx";
 import { LockScreen, type Shown, shownBy } from "./lock-screen.tsx";
-import { JsonCode, Panel } from "./page.tsx";
+import { Panel } from "./page.tsx";
 
 const platforms = ["ios", "android", "web"] as const;
 type Platform = (typeof platforms)[number];

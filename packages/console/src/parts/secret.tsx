@@ -1,5 +1,5 @@
 import { Button, Modal, Stack, Text } from "@mantine/core";
-import { CodeBlock, Copyable } from "./page.tsx";
+import { CodeBlock, Copyable } from "./code.tsx";
 
 type Props = { readonly title: string; readonly value: string | undefined; readonly onClose: () => void };
 

@@ -3,9 +3,10 @@ import { Alert, Progress, SimpleGrid, Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { admin } from "../../api/clients.ts";
 import { useRead } from "../../api/read.ts";
+import { mono } from "../../parts/code.tsx";
 import { count, Status, Time } from "../../parts/format.tsx";
 import { type Column, Rows } from "../../parts/list.tsx";
-import { mono, Note, Panel } from "../../parts/page.tsx";
+import { Note, Panel } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
 
 const pollMs = 3_000;

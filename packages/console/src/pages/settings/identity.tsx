@@ -1,9 +1,9 @@
 import { admin, useProject } from "../../api/clients.ts";
+import { Copyable } from "../../parts/code.tsx";
 import type { FieldsOf } from "../../parts/field-values.ts";
 import { adding, Confirm, FormButton } from "../../parts/form.tsx";
 import { Time } from "../../parts/format.tsx";
 import { List } from "../../parts/list.tsx";
-import { Copyable } from "../../parts/page.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
 
 /** A PEM is sent as text, a JWK as an object. */

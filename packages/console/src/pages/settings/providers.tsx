@@ -1,10 +1,11 @@
 import type { ProviderView } from "@herald/client";
 import { Alert, Group, Stack, Text } from "@mantine/core";
 import { admin, useProject } from "../../api/clients.ts";
+import { mono } from "../../parts/code.tsx";
 import type { FieldsOf } from "../../parts/field-values.ts";
 import { Confirm, FormButton } from "../../parts/form.tsx";
 import { Time } from "../../parts/format.tsx";
-import { Facts, mono, Panel } from "../../parts/page.tsx";
+import { Facts, Panel } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { useHasRoleHere } from "../../session-context.tsx";
 import { useProviders } from "../overview/attention.tsx";

@@ -1,9 +1,10 @@
 import type { TestPush as Push, TestedPush } from "@herald/client";
 import { Paper, Text } from "@mantine/core";
 import { admin, useProject } from "../../api/clients.ts";
+import { mono } from "../../parts/code.tsx";
 import type { FieldsOf } from "../../parts/field-values.ts";
 import { FormButton } from "../../parts/form.tsx";
-import { Facts, mono } from "../../parts/page.tsx";
+import { Facts } from "../../parts/page.tsx";
 
 type Keys = NonNullable<Push["keys"]>;
 type Entered = Omit<Push, "keys"> & Partial<Keys>;
