@@ -49,7 +49,7 @@ import { isKnownPushService } from "./providers/webpush/client.ts";
 import { handleChangeRequests } from "./requests/change-notification.ts";
 import { handleDeliveryRequests, handleReplayRequests } from "./requests/deliveries.ts";
 import { createFindNotification, createRecentSums, handleNotificationRequests } from "./requests/notifications.ts";
-import { handlePauseRequests } from "./requests/pause-notification.ts";
+import { handleNotificationPauses } from "./requests/pause-notification.ts";
 import { createProviderRecords, handleProviderRequests, handleVapidKeyRequests } from "./requests/providers.ts";
 import { handleRecipientRequests } from "./requests/recipients.ts";
 import { handleTestPush } from "./requests/test-provider.ts";
@@ -223,7 +223,7 @@ const assemble = (
       const listeners = [
         ...handleNotificationRequests(deps),
         ...handleChangeRequests(deps),
-        ...handlePauseRequests(deps),
+        ...handleNotificationPauses(deps),
         ...handleDeliveryRequests(deps),
         ...handleRecipientRequests(deps),
         ...handleProviderRequests(deps),

@@ -15,7 +15,7 @@ type PauseDeps = Pick<
 };
 
 /** Pauses and resumes notifications, in any step before their end. */
-export const handlePauseRequests = (deps: PauseDeps): RequestListener[] => {
+export const handleNotificationPauses = (deps: PauseDeps): RequestListener[] => {
   const { bus, cache, expansionSteps, find, notifications, outbox, recipients, resumeSends, sumsOf, now } = deps;
 
   /** A notification in the database. One that is not there yet is stored: its message then finds it, and continues it as a large send. */
