@@ -167,7 +167,13 @@ function* system({ at, broker, services, streams, providers }: SystemStatus): Ge
 const sends = ({ paused }: Pick<Project, "paused">): Finding[] =>
   paused === undefined
     ? []
-    : [problem("sends", `are paused ${pauseInWords(paused)}`, `\`herald ${paused.of} resume\` sends what waits.`)];
+    : [
+        problem(
+          "sends",
+          `of ${paused.of === "installation" ? "all projects" : "the project"} are paused ${pauseInWords(paused)}`,
+          `\`herald ${paused.of} resume\` sends what waits.`,
+        ),
+      ];
 
 async function* operations(context: Context): AsyncGenerator<Finding> {
   const { settings } = context;

@@ -4,9 +4,8 @@ import type { Entries } from "../context.ts";
 import { type Add, option } from "../define.ts";
 
 /** Who paused it, when, until when and why. */
-export const pauseInWords = ({ at, by, reason, until, of }: Pause & Partial<ProjectPause>): string =>
+export const pauseInWords = ({ at, by, reason, until }: Pause & Partial<ProjectPause>): string =>
   [
-    of === "installation" && "with all projects",
     `by ${by.name ?? by.id} at ${at}`,
     until !== undefined && `until ${until}`,
     reason !== undefined && `because: ${reason}`,

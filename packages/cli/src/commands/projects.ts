@@ -17,7 +17,7 @@ const entries = (project: Project): [string, unknown][] => [
   ["receipts", project.receipts],
   ["quiet hours", project.quiet_hours ? Object.values(project.quiet_hours).join(" ") : "none"],
   ["default time zone", project.default_time_zone],
-  ["paused", project.paused && pauseInWords(project.paused)],
+  [project.paused?.of === "installation" ? "all paused" : "paused", project.paused && pauseInWords(project.paused)],
   ["created", project.created_at],
 ];
 
