@@ -108,11 +108,23 @@ const sweepEveryMs = 30_000;
 
 type ExpandQueuedDeps = Pick<Deps, "expansions" | "notifications" | "now" | "rules"> & { readonly expand: Expand };
 
+/** How often a paused project's notifications are looked through for those that are cancelled or have expired: all that waits is read. */
+const pausedEveryMs = 600_000;
+
 /**
  * Commands the expansion of a project's queued notifications, oldest first, up to {@link maxRunning} at a time. Repeatable. `added`: a
  * notification that was just queued; if it can start at once, it is not read from the database.
  */
 export const createExpandQueued = ({ expansions, notifications, expand, rules, now }: ExpandQueuedDeps) => {
+  /** When paused projects were looked through last. */
+  const lookedAt = new Map<ProjectId, number>();
+
+  const isPaused = (projectId: ProjectId): boolean => {
+    if (pauseOf(rules, projectId)) return true;
+    lookedAt.delete(projectId);
+    return false;
+  };
+
   const command = async (projectId: ProjectId, id: NotificationId): Promise<NotificationRecord | undefined> => {
     const document = await notifications.get(projectId, id);
     if (document?.step !== "accepted") return undefined;
@@ -126,10 +138,12 @@ export const createExpandQueued = ({ expansions, notifications, expand, rules, n
   };
 
   const one = async (projectId: ProjectId, asked: readonly (NotificationRecord | undefined)[]): Promise<void> => {
+    if (rules.loading) await rules.loading;
+    const paused = isPaused(projectId);
+    if (paused && now().getTime() - (lookedAt.get(projectId) ?? 0) < pausedEveryMs) return;
     const room = maxRunning - (await expansions.countRunning(projectId, maxRunning));
     if (room <= 0) return;
-    if (rules.loading) await rules.loading;
-    const paused = pauseOf(rules, projectId) !== undefined;
+    if (paused) lookedAt.set(projectId, now().getTime());
     const added = asked.flatMap((one) => one ?? []);
     // The queue holds other notifications only while no place is free, or after a crash. In both cases a call without `added` follows.
     const known = !paused && added.length === asked.length && added.length <= room;

@@ -12,12 +12,15 @@ import type { Deps } from "../deps.ts";
 import { type Expansions, isTooLate, replan, withExpanded } from "../domain/expansions.ts";
 import { pauseOf } from "../project-rules.ts";
 import { expansionOf, type NotificationState } from "../stores/notification-document.ts";
-import { toAccepted, toAcceptedAgain, toExpanded, toLastExpansion } from "../stores/notification-steps.ts";
+import { toAccepted, toAcceptedAgain, toExpanded, toHeld, toLastExpansion } from "../stores/notification-steps.ts";
 import type { DueMessages, Finisher } from "./follow-up.ts";
 
 /** The zones of the devices that a notification may have. Throws `service-unavailable` while registry is unavailable. */
 const zonesOf = async (bus: Bus, { projectId, content }: Pick<SendV1, "projectId" | "content">): Promise<string[]> =>
   (await sendRequest(bus, audienceRequests.zones, { projectId, ...audienceOfContent(content) })).zones;
+
+/** How often a paused notification whose time has come is looked at. A resume makes it due. */
+const heldMs = 3_600_000;
 
 type ExpansionDeps = Pick<Deps, "bus" | "notifications" | "now" | "rules"> & {
   readonly finisher: Finisher;
@@ -31,6 +34,9 @@ export const createExpansions = ({ bus, notifications, finisher, dueMessages, ru
     of: Pick<SendV1, "projectId" | "content">,
   ): Promise<ZoneWave[]> => planWaves(local, await zonesOf(bus, of));
 
+  const isHeld = ({ projectId, paused }: NotificationState) =>
+    paused !== undefined || pauseOf(rules, projectId) !== undefined;
+
   return {
     planOf: async (
       send: Pick<SendV1, "projectId" | "content" | "local" | "sendAt" | "acceptedAt">,
@@ -39,16 +45,23 @@ export const createExpansions = ({ bus, notifications, finisher, dueMessages, ru
 
     /** Begins the next expansion if its time has come. False when it still waits, or nothing is left to expand. Repeatable. */
     begin: async (projectId: ProjectId, id: NotificationId): Promise<boolean> => {
+      if (rules.loading) await rules.loading;
       const document = await notifications.getShown(projectId, id);
       const { expansions, step } = document ?? {};
       if (!document || !expansions) return false;
-      if (rules.loading) await rules.loading;
       // After a crash behind the update below, the message is redelivered, and the expansion must still be commanded.
       if (step === "accepted" || step === "expanding") return true;
       const next = expansions.list[expansions.n];
       if (step !== "scheduled" || !next || next.at > now()) return false;
       // What expires meanwhile is expanded, so that its devices are counted.
-      if ((document.paused || pauseOf(rules, projectId)) && document.expiresAt > now()) return false;
+      if (document.expiresAt > now() && isHeld(document)) {
+        const again = Math.min(now().getTime() + heldMs, document.expiresAt.getTime());
+        await notifications.advance(projectId, id, toHeld({ ...document, expansions }, new Date(again)));
+        // Resumed meanwhile: the resume may have found it before the update above.
+        const known = await notifications.getState(projectId, id);
+        if (known?.step === "scheduled" && !isHeld(known)) await dueMessages.publish(known, now());
+        return false;
+      }
       if (next.devices === undefined && isTooLate(expansions, now())) {
         await notifications.advance(projectId, id, toLastExpansion({ expansions }, now(), false));
         await finisher.check(projectId, id);

@@ -86,5 +86,3 @@ export const createResumeSends = (deps: ResumeDeps) => {
     ],
   };
 };
-
-export type ResumeSends = ReturnType<typeof createResumeSends>;

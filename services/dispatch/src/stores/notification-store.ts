@@ -219,10 +219,10 @@ export const createNotificationStore = (db: Db) => {
       return advance(known.projectId, known._id, { filter: resumed.filter, update });
     },
 
-    /** Makes the sweep check now what waits for a time that has come, or comes soon: of a project, or of all. */
+    /** Makes the sweep check now what waits although its time, or that of its first wave, has come: of a project, or of all. */
     checkScheduled: async (of: { readonly projectId?: ProjectId }, now: Date): Promise<void> => {
       await notifications.updateMany(
-        { ...of, step: "scheduled", nextAt: { $exists: true, $lte: checkAfter(now) } },
+        { ...of, step: "scheduled", sendAt: { $lte: now }, nextAt: { $exists: true } },
         { $set: { nextAt: now } },
         { hint: notificationHints.next },
       );
