@@ -225,6 +225,24 @@ describe("all projects", () => {
 });
 
 describe("what a crash or a loss of the broker's data left", () => {
+  test("all projects' record comes after those of the others, also if they are paused and resumed in between", async () => {
+    const projectId = await registry.project();
+    await pause(projectId);
+    const written: string[] = [];
+    const watching = registry.rules.watch(({ key, value }) => void (value && written.push(key)), undefined, {
+      keys: "*.rules",
+    });
+    await eventually(() => expect(written).toContain(projectRulesKey(installation)));
+    for (const id of [projectId, installation] as const) await registry.rules.delete(projectRulesKey(id));
+    written.length = 0;
+    await registry.ask(projectRequests.pauseAll, { by: root });
+    await registry.ask(projectRequests.resumeAll, { by: root });
+    await eventually(() => expect(written).toContain(projectRulesKey(installation)));
+    await watching.stop();
+    expect(written.indexOf(projectRulesKey(projectId))).toBeGreaterThanOrEqual(0);
+    expect(written.indexOf(projectRulesKey(projectId))).toBeLessThan(written.indexOf(projectRulesKey(installation)));
+  });
+
   test("a pause whose record is missing gets it again, and one that ended loses it", async () => {
     const projectId = await registry.project();
     await pause(projectId);

@@ -260,8 +260,12 @@ export const createProjectReplication = (deps: {
       replicateOne(projectId, { bucket: tokens, key: tokenKey(hash) }),
     replicateSettings: (projectId: ProjectId) =>
       replicateOne(projectId, { bucket: settings, key: projectSettingsKey(projectId) }),
-    replicateRules: (projectId: ProjectId) =>
-      replicateOne(projectId, { bucket: rules, key: projectRulesKey(projectId) }),
+    replicateRules: async (projectId: ProjectId): Promise<void> => {
+      const key = projectRulesKey(projectId);
+      // A bucket without the record of all projects is new: reconciling writes it, after all others. Until then nothing is sent.
+      if (projectId === installationRow && !(await rules.get(key))) return;
+      await replicateOne(projectId, { bucket: rules, key });
+    },
   };
 };
 
