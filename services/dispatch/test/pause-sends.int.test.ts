@@ -14,6 +14,8 @@ import {
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { deliveryCollection } from "../src/stores/delivery-document.ts";
+import { notificationCollection } from "../src/stores/notification-document.ts";
 import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
 import { handleResolveSends, type RegistryFixture } from "./registry-fixture.ts";
 
@@ -230,6 +232,30 @@ describe.each(["project", "all"] as const)("sends of %s", (what) => {
     expect(await final(projectId, large)).toMatchObject({ counts: { accepted: 5 } });
     expect(await final(projectId, small)).toMatchObject({ counts: { accepted: 1 } });
     expect(await queued()).toBe(0);
+  });
+
+  test("that are cancelled while their devices are being held end, although all waits", async () => {
+    const { send, partition, final, expansion } = dispatch;
+    const id = await send(projectId);
+    await expansion(projectId, id);
+    await stopSends(scope());
+    await partition(projectId, id, [[device()]]);
+    await held(id, 1);
+    // As another process leaves it that has written the outcomes, but not the row of what is held, before the cancel.
+    const db = dispatch.database.client.db(dispatch.database.name);
+    const child = await deliveryCollection(db).findOne({ notificationId: id, state: "waiting" });
+    if (!child?.devices || !child.dueAt) throw new Error("nothing waits");
+    const { devices: waiting, dueAt } = child;
+    await deliveryCollection(db).deleteOne({ _id: child._id });
+    const stop = { kind: "cancelled" as const, at: dispatch.now() };
+    await notificationCollection(db).updateOne({ _id: id }, { $set: { status: "cancelled", stop } });
+    const rest = { devices: waiting, dueAt, notBefore: dispatch.now(), paused: false, held: true as const };
+    await deliveryCollection(db).updateOne(
+      { notificationId: id, state: "final" },
+      { $set: { state: "settled", child: rest, dueAt: new Date(0) } },
+    );
+    expect(await final(projectId, id)).toMatchObject({ status: "cancelled", counts: { cancelled: 1 } });
+    await continueSends(scope());
   });
 
   test("that are paused themselves stay so when their project continues", async () => {

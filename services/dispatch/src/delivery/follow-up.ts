@@ -48,8 +48,9 @@ export const createFollowUp = (deps: FollowUpDeps) => {
   ): Promise<void> => {
     const { projectId, notificationId, dueAt, paused, held } = child;
     await dueMessages.schedule(child, dueAt);
-    if (held && !pauseOf(rules, projectId) && !(await notifications.getState(projectId, notificationId))?.paused) {
-      // Resumed since it was held: the resume found only the rows that waited then.
+    const { stop, paused: isPaused } = (held && (await notifications.getState(projectId, notificationId))) || {};
+    if (held && (stop || !(isPaused || pauseOf(rules, projectId)))) {
+      // Resumed or stopped since it was held: that found only the rows that waited then.
       const at = now();
       await deliveries.resumeHeld({ projectId, notificationId }, at);
       await dueMessages.publish(child, at);
