@@ -20,7 +20,7 @@ type ResumeDeps = Pick<
 
 /** A crash after a resume, or a process that missed it, leaves rows held for this long at most. */
 const sweepEveryMs = 30_000;
-const measureEveryMs = 5_000;
+const everyMs = 5_000;
 
 /** Continues what waited for the end of a pause. Each step is repeatable, and what fails is found by a sweep. */
 export const createResumeSends = (deps: ResumeDeps) => {
@@ -56,6 +56,14 @@ export const createResumeSends = (deps: ResumeDeps) => {
     }
   };
 
+  /** What ended, until what waited for it continues: at the start, all that ended while this process did not watch. */
+  const ended = new Set<PauseScope>([installation]);
+  const continueEnded = async (scope: PauseScope): Promise<void> => {
+    await notifications.checkScheduled(scope === installation ? {} : { projectId: scope }, now());
+    await (scope === installation ? ofAll() : ofProject(scope));
+    ended.delete(scope);
+  };
+
   const measure = async (): Promise<void> => {
     const paused = [...rules.byProject].filter(([, rule]) => rule.paused).map(([scope]) => scope);
     metrics.pausedSends(paused.filter((scope) => scope !== installation).length, paused.includes(installation));
@@ -73,16 +81,20 @@ export const createResumeSends = (deps: ResumeDeps) => {
     },
     /** Sends of a project, or of all. Never throws. */
     onResumed: async (scope: PauseScope): Promise<void> => {
+      ended.add(scope);
       try {
-        await notifications.checkScheduled(scope === installation ? {} : { projectId: scope }, now());
-        await (scope === installation ? ofAll() : ofProject(scope));
+        await continueEnded(scope);
       } catch (err) {
-        log.warn({ err, scope }, "could not continue what was paused: the next sweeps continue it");
+        log.warn({ err, scope }, "could not continue what was paused: it is tried again");
       }
     },
     start: (): PeriodicTask[] => [
       sweepProjects("resume what is held", sweepEveryMs, deliveries.heldProjectAfter, sweepProject, log),
-      runEvery("measure pauses", measureEveryMs, log, measure),
+      runEvery("continue what was resumed", everyMs, log, async () => {
+        if (rules.loading) return;
+        for (const scope of ended) await continueEnded(scope);
+      }),
+      runEvery("measure pauses", everyMs, log, measure),
     ],
   };
 };
