@@ -15,7 +15,8 @@ export const pauseOf = ({ byProject }: Pick<Rules, "byProject">, projectId: Proj
   byProject.get(projectId)?.paused ?? byProject.get(installation)?.paused;
 
 /** Throws project-paused while sends of the project wait. */
-export const requireRunning = (rules: Pick<Rules, "byProject">, projectId: ProjectId): void => {
+export const requireRunning = async (rules: Rules, projectId: ProjectId): Promise<void> => {
+  if (rules.loading) await rules.loading;
   const pause = pauseOf(rules, projectId);
   if (!pause) return;
   const { by, at, reason } = pause;

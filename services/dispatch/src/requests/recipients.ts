@@ -113,7 +113,7 @@ export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] 
       if (!document) throw new HeraldError("queue-full", "the notification is not stored yet");
       if (document.end || document.stop || now() >= document.expiresAt)
         throw new HeraldError("notification-final", `the notification is ${document.status}: it takes no recipients`);
-      requireRunning(rules, projectId);
+      await requireRunning(rules, projectId);
       const before = await recipients.latest(projectId, notificationId);
       if (before?.last) throw new HeraldError("recipients-complete", "id: the notification has its whole file");
       const stored = before?.lastLine ?? 0;

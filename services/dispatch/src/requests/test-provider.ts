@@ -42,7 +42,7 @@ export const handleTestPush = ({
   log,
 }: TestPushDeps): RequestListener =>
   handleRequest(bus, providerRequests.test, async ({ projectId, provider, push }) => {
-    requireRunning(rules, projectId);
+    await requireRunning(rules, projectId);
     const client = connect(provider, await credentials.open(await findProvider(credentials, projectId, provider)));
     try {
       const at = now();
