@@ -8,7 +8,7 @@ import { type FindNotification, heardMs, type RecentSums, viewOf } from "./notif
 
 type PauseDeps = Pick<
   DeliveryDeps,
-  "bus" | "cache" | "expansionSteps" | "notifications" | "now" | "outbox" | "recipients" | "resumeSends"
+  "bus" | "cache" | "expansionSteps" | "notifications" | "now" | "outbox" | "recipients" | "resumeSends" | "sends"
 > & {
   readonly find: FindNotification;
   readonly sumsOf: RecentSums;
@@ -16,7 +16,7 @@ type PauseDeps = Pick<
 
 /** Pauses and resumes notifications, in any step before their end. */
 export const handleNotificationPauses = (deps: PauseDeps): RequestListener[] => {
-  const { bus, cache, expansionSteps, find, notifications, outbox, recipients, resumeSends, sumsOf, now } = deps;
+  const { bus, cache, expansionSteps, find, notifications, outbox, recipients, resumeSends, sends, sumsOf, now } = deps;
 
   /** A notification in the database. One that is not there yet is stored: its message then finds it, and continues it as a large send. */
   const stored = async (projectId: ProjectId, id: NotificationId): Promise<ShownNotification> => {
@@ -45,6 +45,8 @@ export const handleNotificationPauses = (deps: PauseDeps): RequestListener[] => 
     handleRequest(bus, notificationRequests.pause, async ({ projectId, notificationId, by, reason }) => {
       for (;;) {
         const document = await stored(projectId, notificationId);
+        // Its holder's end would remove the event of a pause with its own events.
+        if (document.step === "sending") await sends.moveToDeliveries(projectId, notificationId);
         const pause = { at: now(), by, ...(reason !== undefined && { reason }) };
         // Otherwise it was stopped, or has ended, since it was read.
         if (document.paused || (await notifications.pause(document, pause))) break;

@@ -202,9 +202,9 @@ export const cancelled = (now: Date): Transition => ({
   update: { $set: { status: "cancelled", stop: { kind: "cancelled", at: now } }, $unset: { paused: "" } },
 });
 
-/** Pauses a notification in any step: the step stays. Not while a stop is counted. */
+/** Pauses a notification in any step but `sending`: the step stays. Not while a stop is counted. */
 export const paused = (paused: Paused): Transition => ({
-  filter: { step: some, stop: absent, paused: absent },
+  filter: { step: { $exists: true, $ne: "sending" }, stop: absent, paused: absent },
   update: { $set: { paused } },
 });
 
