@@ -13,6 +13,7 @@ import { fatalSends } from "./rows/fatal-send.ts";
 import { gracefulRows } from "./rows/graceful.ts";
 import { killedImport } from "./rows/imports.ts";
 import { killedServices } from "./rows/killed-services.ts";
+import { pauseRows } from "./rows/pause.ts";
 import { providerAnswerRows } from "./rows/provider-answers.ts";
 import { quietHours } from "./rows/quiet-hours.ts";
 import { killedUpload } from "./rows/recipients.ts";
@@ -40,6 +41,7 @@ export const rows: readonly Row[] = [
   ...brokerRows,
   backup,
   brokerLost,
+  ...pauseRows,
   ...slowApns,
   ...providerAnswerRows,
   caps,

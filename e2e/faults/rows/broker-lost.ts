@@ -30,7 +30,7 @@ export const clocked: Fixture<{ readonly system: System; readonly clock: ReturnT
 };
 
 /** Lets minutes pass until the returned function is called. */
-const hurry = (clock: ReturnType<typeof movableClock>) => {
+export const hurry = (clock: ReturnType<typeof movableClock>) => {
   const timer = setInterval(() => clock.set(new Date(clock.now().getTime() + minute)), minuteTakesMs);
   return () => clearInterval(timer);
 };
@@ -39,7 +39,7 @@ const hurry = (clock: ReturnType<typeof movableClock>) => {
  * Deletes the broker's streams, buckets and durables; log and configuration remain. The services that hold messages die too, as on one
  * machine: otherwise they would continue from memory with most of the lost messages.
  */
-async function loseData({ broker, services }: System): Promise<void> {
+export async function loseData({ broker, services }: System): Promise<void> {
   await broker.kill();
   await Promise.all([services.dispatch.kill(), services.registry.kill()]);
   for (const name of await readdir(broker.dataDir))
