@@ -95,6 +95,19 @@ describe("a project", () => {
     });
   });
 
+  test("has one event of equal pauses at once, and one of resumes", async () => {
+    const projectId = await registry.project();
+    const twenty = Array.from({ length: 20 });
+    await Promise.all(twenty.map(() => pause(projectId, { reason })));
+    await Promise.all(twenty.map(() => resume(projectId)));
+    await pause(projectId, { reason: "another" });
+    await eventually(async () => {
+      const paused = await events(projectId, ProjectPausedV1);
+      expect(paused.map(({ detail }) => detail)).toEqual([reason, "another"]);
+      expect(await events(projectId, ProjectResumedV1)).toHaveLength(1);
+    });
+  });
+
   test("keeps its rules beside a pause, and its pause beside a change", async () => {
     const projectId = await registry.project();
     const kind = { kind: "news", title: "News", on_by_default: true, critical: false };

@@ -36,7 +36,10 @@ export const handlePauseRequests = ({
       const at = now();
       const pause = entryOf(asked, at);
       let project = await projects.get(projectId);
-      if (!repeats(pause, project.paused)) project = await pauses.pause(eventContext(projectId, at), pause);
+      // Of equal pauses at once, one is a change.
+      while (!repeats(pause, project.paused))
+        project =
+          (await pauses.pause(eventContext(projectId, at), pause, project.paused)) ?? (await projects.get(projectId));
       await replication.replicateRules(projectId);
       publishSoon.project(projectId);
       return projectView(project, undefined);

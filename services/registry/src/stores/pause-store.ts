@@ -1,10 +1,9 @@
 import type { Author, EventData, ProjectId } from "@herald/contracts";
-import { existing } from "@herald/kit";
 import { byIndex, ensureIndexes, findSome, guardStore, having, type IndexSpec, upsertOnce } from "@herald/mongo";
 import type { Db, Filter } from "mongodb";
 import { installationRow, type PauseEntry } from "../domain/pauses.ts";
 import { type EventContext, registryEvent } from "../domain/registry-events.ts";
-import { type ProjectDocument, projectCollection, projectNotFound } from "./project-store.ts";
+import { type ProjectDocument, projectCollection } from "./project-store.ts";
 import { notDeleted } from "./tombstones.ts";
 
 const untilIndex = {
@@ -40,8 +39,12 @@ export const createPauseStore = (db: Db) => {
   return guardStore({
     ensureIndexes: () => ensureIndexes(projects, [untilIndex]),
 
-    /** @throws HeraldError `project-not-found` */
-    pause: async (context: EventContext, paused: PauseEntry): Promise<ProjectDocument> => {
+    /** Null: its pause is not `before` any more, or it does not exist. */
+    pause: async (
+      context: EventContext,
+      paused: PauseEntry,
+      before: PauseEntry | undefined,
+    ): Promise<ProjectDocument | null> => {
       const { projectId } = context;
       const { by, reason, until } = paused;
       const data = {
@@ -50,12 +53,11 @@ export const createPauseStore = (db: Db) => {
         ...(reason !== undefined && { detail: reason }),
         ...(until && { until: until.toISOString() }),
       };
-      const changed = await projects.findOneAndUpdate(
-        { _id: projectId, ...notDeleted },
+      return projects.findOneAndUpdate(
+        { _id: projectId, ...notDeleted, ...(before ? { "paused.at": before.at } : { paused: { $exists: false } }) },
         { $set: { paused }, $push: { outbox: registryEvent(context, "ProjectPausedV1", projectId, data) } },
         { returnDocument: "after" },
       );
-      return existing(changed, projectNotFound);
     },
 
     /** Null: it is not paused. */
