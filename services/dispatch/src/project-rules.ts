@@ -6,13 +6,15 @@ import { HeraldError } from "@herald/kit";
 export type Rules = {
   /** Absent: the project has none. */
   readonly byProject: ReadonlyMap<string, RulesRecord>;
+  /** Of those whose sends wait, by project or for all; empty for most installations, so that a send asks no more. */
+  readonly pauses: ReadonlyMap<string, StoredPause>;
   /** Undefined once all records were received: before, nothing may be sent. */
   readonly loading: Promise<void> | undefined;
 };
 
 /** Whether sends of the project wait, and why; undefined: they are sent. */
-export const pauseOf = ({ byProject }: Pick<Rules, "byProject">, projectId: ProjectId): StoredPause | undefined =>
-  byProject.get(projectId)?.paused ?? byProject.get(installation)?.paused;
+export const pauseOf = ({ pauses }: Pick<Rules, "pauses">, projectId: ProjectId): StoredPause | undefined =>
+  pauses.get(projectId) ?? pauses.get(installation);
 
 /** Throws project-paused while sends of the project wait. */
 export const requireRunning = async (rules: Rules, projectId: ProjectId): Promise<void> => {
@@ -36,14 +38,15 @@ export const watchRules = (
   onResumed: (scope: PauseScope) => void,
 ): Rules & { readonly stop: () => Promise<void> } => {
   const known = new Map<string, RulesRecord>();
+  const pauses = new Map<string, StoredPause>();
   const missing = new Set<string>();
   let loaded = Promise.withResolvers<void>();
 
   const change = (scope: string, record: RulesRecord | undefined) => {
-    const wasPaused = known.get(scope)?.paused !== undefined;
     if (record) known.set(scope, record);
     else known.delete(scope);
-    if (wasPaused && record?.paused === undefined) onResumed(scope as PauseScope);
+    if (record?.paused) pauses.set(scope, record.paused);
+    else if (pauses.delete(scope)) onResumed(scope as PauseScope);
   };
   const update = () => {
     if (known.has(installation) && !missing.has(installation)) {
@@ -69,6 +72,11 @@ export const watchRules = (
     update,
     { keys: projectRulesKey("*" as ProjectId) },
   );
-  const rules = { byProject: known, loading: loaded.promise as Rules["loading"], stop: () => watching.stop() };
+  const rules = {
+    byProject: known,
+    pauses,
+    loading: loaded.promise as Rules["loading"],
+    stop: () => watching.stop(),
+  };
   return rules;
 };

@@ -99,7 +99,8 @@ export const createDeliverSends = ({
       const own = Math.ceil(weight * sends.length);
       // In the backlog, other sends would be beside a suspect. Most projects have none, which one look-up says.
       const isOpen =
-        (backlog.open.has(projectId) && backlog.isOpen(projectId)) || pauseOf(rules, projectId) !== undefined;
+        (backlog.open.has(projectId) && backlog.isOpen(projectId)) ||
+        (rules.pauses.size > 0 && pauseOf(rules, projectId) !== undefined);
       if (!isSuspect && (isOpen || gate.isFull(projectId, own))) return park(projectId, sends, message);
       return deliverWithPlaces(sends, message, { weight: own }).ended;
     };

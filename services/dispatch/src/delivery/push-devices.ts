@@ -285,7 +285,7 @@ export const pushDevices = async (
 
   /** Of the state that `stopped` has just read. */
   function isHeld(): boolean {
-    return cached.paused || pauseOf(rules, projectId) !== undefined;
+    return cached.paused || (rules.pauses.size > 0 && pauseOf(rules, projectId) !== undefined);
   }
 
   async function changed(channel: Channel): Promise<PushStop | undefined> {

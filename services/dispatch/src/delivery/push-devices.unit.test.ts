@@ -73,7 +73,7 @@ const world = ({ from, failures }: { from: number; failures: number }) => {
   const deps = {
     cache,
     pool: { lookup: async () => ({ kind: "ready", channel }) },
-    rules: { byProject: new Map(), loading: undefined },
+    rules: { byProject: new Map(), pauses: new Map(), loading: undefined },
     openTokens: { signer: () => () => "token" },
     now,
   } as unknown as PushDeps;

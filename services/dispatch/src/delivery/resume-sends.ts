@@ -65,7 +65,7 @@ export const createResumeSends = (deps: ResumeDeps) => {
   };
 
   const measure = async (): Promise<void> => {
-    const paused = [...rules.byProject].filter(([, rule]) => rule.paused).map(([scope]) => scope);
+    const paused = [...rules.pauses.keys()];
     metrics.pausedSends(paused.filter((scope) => scope !== installation).length, paused.includes(installation));
   };
 
