@@ -1,11 +1,14 @@
 import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { gzip } from "node:zlib";
+import { brotliCompress, gzip } from "node:zlib";
 import { isCurrent, removeOld, replaceFile, writeInputs } from "./built-files.ts";
 import { runNode } from "./run-node.ts";
 
-const compress = promisify(gzip);
+const copies = {
+  ".br": promisify(brotliCompress),
+  ".gz": (content: Buffer) => promisify(gzip)(content, { level: 9 }),
+};
 
 const filesBelow = async (folder: string): Promise<string[]> => {
   const found = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -23,7 +26,7 @@ type Pages = {
   readonly make: (into: string) => Promise<unknown>;
 };
 
-/** Makes pages of the tree at `root`, if their sources have changed, where the gateway serves them, with a compressed copy of each file. */
+/** Makes pages of the tree at `root`, if their sources have changed, where the gateway serves them, with compressed copies of each file. */
 const buildPages = async (root: string, { name, from, make }: Pages): Promise<void> => {
   const parent = join(root, "services/gateway/dist");
   const dist = join(parent, name);
@@ -40,9 +43,12 @@ const buildPages = async (root: string, { name, from, make }: Pages): Promise<vo
     for (const name of files.toSorted((one, other) => Number(one === "index.html") - Number(other === "index.html"))) {
       const content = await readFile(join(made, name));
       const file = join(dist, name);
-      await replaceFile(`${file}.gz`, await compress(content, { level: 9 }), begunAt);
+      for (const [ending, compress] of Object.entries(copies)) {
+        await replaceFile(`${file}${ending}`, await compress(content), begunAt);
+        written.add(`${file}${ending}`);
+      }
       await replaceFile(file, content, begunAt);
-      written.add(file).add(`${file}.gz`);
+      written.add(file);
     }
     await removeOld(join(dist, "assets"), written);
     await writeInputs(root, dist, sources, begunAt);

@@ -2,6 +2,9 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:
 import { extname } from "node:path";
 import type { Request, Response } from "express";
 
+/** Endings of the compressed copies of a file, by the coding in HTTP; the smallest first. Browsers take Brotli over TLS and from localhost. */
+const copies = { br: ".br", gzip: ".gz" } as const;
+
 type BuiltFile = { readonly folder: string; readonly name: string; readonly headers: OutgoingHttpHeaders };
 
 /**
@@ -28,6 +31,11 @@ export const sendBuilt = async (
     });
     return promise;
   };
-  const takesGzip = (request as Request).acceptsEncodings("gzip") === "gzip";
-  return (takesGzip && (await send(`${name}.gz`, { "content-encoding": "gzip" }))) || send(name, {});
+  for (const [coding, ending] of Object.entries(copies))
+    if (
+      (request as Request).acceptsEncodings(coding) === coding &&
+      (await send(`${name}${ending}`, { "content-encoding": coding }))
+    )
+      return true;
+  return send(name, {});
 };

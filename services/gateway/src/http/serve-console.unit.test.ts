@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 import { createHttpApp, createLogger, serveRoutes } from "@herald/kit";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { consolePolicy, consoleRoutes } from "./serve-console.ts";
@@ -19,6 +19,7 @@ beforeAll(async () => {
   await writeFile(join(folder, "built/index.html"), "<p>page</p>");
   await writeFile(join(folder, "built/assets/main-1a2b.js"), "let a");
   await writeFile(join(folder, "built/assets/main-1a2b.js.gz"), gzipSync("let a"));
+  await writeFile(join(folder, "built/assets/main-1a2b.js.br"), brotliCompressSync("let a"));
   await writeFile(join(folder, "secret.txt"), "secret");
   const routes = consoleRoutes(join(folder, "built"), async () => {
     counted++;
@@ -49,10 +50,15 @@ test.each(["/console", "/console/", "/console/p/prj_1/devices/dev_1"])("%s is th
 test("a file whose name contains its hash is kept by browsers, compressed where they take it", async () => {
   const plain = await get("/console/assets/main-1a2b.js", { "accept-encoding": "identity" });
   expect([plain.headers.get("content-encoding"), await plain.text()]).toEqual([null, "let a"]);
-  const packed = await get("/console/assets/main-1a2b.js", { "accept-encoding": "br, gzip" });
-  expect([packed.headers.get("content-encoding"), await packed.text()]).toEqual(["gzip", "let a"]);
-  expect(packed.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
-  expect(packed.headers.get("cache-control")).toContain("immutable");
+  for (const [accepted, coding] of [
+    ["gzip, deflate, br", "br"],
+    ["gzip, br;q=0", "gzip"],
+  ] as const) {
+    const packed = await get("/console/assets/main-1a2b.js", { "accept-encoding": accepted });
+    expect([packed.headers.get("content-encoding"), await packed.text()]).toEqual([coding, "let a"]);
+    expect(packed.headers.get("content-type")).toBe("text/javascript; charset=utf-8");
+    expect(packed.headers.get("cache-control")).toContain("immutable");
+  }
 });
 
 test.each<Record<string, string>>([
