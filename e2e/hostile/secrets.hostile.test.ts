@@ -206,6 +206,8 @@ test("planted secrets are in no log, trace, metric, error, event or store", asyn
       else if (at.length > 0) add("name", text);
     });
   }
+  // Two of the routes pause what follows.
+  for (const path of ["", `/projects/${project.id}`]) expectStatus(await system.admin(`POST ${path}/resume`), 200);
 
   // Messages that cannot be processed, and a database that is unavailable.
   const hands = await operateBroker(system.broker);

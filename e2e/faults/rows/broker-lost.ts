@@ -79,6 +79,24 @@ export const brokerLost: Row = {
     await system.ready();
     await trial.load.stop();
 
+    // What is accepted after the loss is in the new broker until dispatch has stored it.
+    const after = await operateBroker(system.broker);
+    await eventually(
+      async () => {
+        const ways = [
+          ["PUSH_CMD", "dispatch-start"],
+          ["PUSH_SEND", "dispatch-send-groups"],
+          ["PUSH_SEND", "dispatch-single-sends"],
+        ] as const;
+        for (const [stream, durable] of ways) {
+          const left = await after.left(stream, durable);
+          if (left > 0) throw new Error(`${left} messages of ${durable} are not handled`);
+        }
+      },
+      { timeoutMs: 120_000 },
+    );
+    await after.close();
+
     const stored = new Set<string>((await trial.project.notifications()).map(({ id }) => id));
     const promised = trial.promised();
     const gone = promised.filter(({ id }) => !stored.has(id));
