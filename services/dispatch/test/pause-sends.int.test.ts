@@ -258,6 +258,18 @@ describe.each(["project", "all"] as const)("sends of %s", (what) => {
     await continueSends(scope());
   });
 
+  test("that are resumed before they are stored wait as before, and stay small", async () => {
+    const { sendSmall, final } = dispatch;
+    await stopSends(scope());
+    const to = device();
+    registry.registry.set(`device:${to.id}`, { devices: [to] });
+    const id = await sendSmall(projectId, { targets: [`device:${to.id}`] });
+    await eventually(async () => expect(await queued()).toBe(1));
+    expect(await resume(id)).toMatchObject({ id, status: "accepted" });
+    await continueSends(scope());
+    expect(await final(projectId, id)).toMatchObject({ counts: { accepted: 1 } });
+  });
+
   test("that are paused themselves stay so when their project continues", async () => {
     const { sendSmall, final, get } = dispatch;
     await stopSends(scope());

@@ -4,7 +4,7 @@ import { type NotificationId, notificationRequests, type ProjectId } from "@hera
 import { HeraldError, notFound } from "@herald/kit";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import type { ShownNotification } from "../stores/notification-document.ts";
-import { type FindNotification, heardMs, type RecentSums, viewOf } from "./notifications.ts";
+import { type FindNotification, heardMs, type RecentSums, unstoredView, viewOf } from "./notifications.ts";
 
 type PauseDeps = Pick<
   DeliveryDeps,
@@ -18,19 +18,18 @@ type PauseDeps = Pick<
 export const handleNotificationPauses = (deps: PauseDeps): RequestListener[] => {
   const { bus, cache, expansionSteps, find, notifications, outbox, recipients, resumeSends, sends, sumsOf, now } = deps;
 
+  const requireOpen = ({ end, stop, status }: ShownNotification): void => {
+    if (end || stop)
+      throw new HeraldError("notification-final", `the notification is ${status}: nothing is left to send`);
+  };
+
   /** A notification in the database. One that is not there yet is stored: its message then finds it, and continues it as a large send. */
   const stored = async (projectId: ProjectId, id: NotificationId): Promise<ShownNotification> => {
     for (;;) {
       const found = await find(projectId, id);
-      if ("send" in found) {
-        await notifications.insert(found.send, now(), await expansionSteps.planOf(found.send));
-        await recipients.insert(found.send, now());
-        continue;
-      }
-      const { document } = found;
-      if (document.end || document.stop)
-        throw new HeraldError("notification-final", `the notification is ${document.status}: nothing is left to send`);
-      return document;
+      if ("document" in found) return found.document;
+      await notifications.insert(found.send, now(), await expansionSteps.planOf(found.send));
+      await recipients.insert(found.send, now());
     }
   };
 
@@ -45,6 +44,7 @@ export const handleNotificationPauses = (deps: PauseDeps): RequestListener[] => 
     handleRequest(bus, notificationRequests.pause, async ({ projectId, notificationId, by, reason }) => {
       for (;;) {
         const document = await stored(projectId, notificationId);
+        requireOpen(document);
         // Its holder's end would remove the event of a pause with its own events.
         if (document.step === "sending") await sends.moveToDeliveries(projectId, notificationId);
         const pause = { at: now(), by, ...(reason !== undefined && { reason }) };
@@ -58,7 +58,11 @@ export const handleNotificationPauses = (deps: PauseDeps): RequestListener[] => 
 
     handleRequest(bus, notificationRequests.resume, async ({ projectId, notificationId, by }) => {
       for (;;) {
-        const document = await stored(projectId, notificationId);
+        const found = await find(projectId, notificationId);
+        // A pause would have stored it.
+        if ("send" in found) return unstoredView(found.send, now());
+        const { document } = found;
+        requireOpen(document);
         if (!document.paused || (await notifications.resume(document, now(), by))) break;
       }
       cache.setPaused(notificationId, false);
