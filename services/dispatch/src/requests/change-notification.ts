@@ -1,11 +1,17 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
-import { knownZone, type NotificationContent, notificationRequests, timeProblems } from "@herald/contracts";
-import { HeraldError, notFound } from "@herald/kit";
+import {
+  knownZone,
+  type NotificationContent,
+  notificationRequests,
+  type SendV1,
+  timeProblems,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 import { scheduleOf, scheduleProblems } from "@herald/rules";
 import type { z } from "zod";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
-import { type FindNotification, notificationView, type RecentSums } from "./notifications.ts";
+import { type FindNotification, getStored, notificationView, readChanged } from "./notifications.ts";
 
 type Change = z.output<typeof notificationRequests.change.request>["change"];
 
@@ -36,34 +42,26 @@ const requireWaiting = ({ _id, step, status, end, expanded }: NotificationState)
     throw new HeraldError("notification-started", `${_id} is being sent; cancel the rest and send another`);
 };
 
-type ChangeDeps = Pick<DeliveryDeps, "bus" | "dueMessages" | "notifications" | "expansionSteps" | "now" | "outbox"> & {
+/** @throws HeraldError `notification-started` for a send without a time */
+const requireTime = ({ notificationId, sendAt }: SendV1): void => {
+  if (sendAt === undefined)
+    throw new HeraldError("notification-started", `${notificationId} is being sent; cancel it and send another`);
+};
+
+type ChangeDeps = Pick<
+  DeliveryDeps,
+  "bus" | "dueMessages" | "notifications" | "expansionSteps" | "now" | "outbox" | "recipients"
+> & {
   readonly find: FindNotification;
-  readonly sumsOf: RecentSums;
 };
 
 /** Changes when a notification is sent, until it begins: of a change and the beginning, one wins. */
-export const handleChangeRequests = ({
-  bus,
-  find,
-  notifications,
-  expansionSteps,
-  dueMessages,
-  outbox,
-  now,
-}: ChangeDeps): RequestListener[] => [
-  handleRequest(bus, notificationRequests.change, async ({ projectId, notificationId, change, zone }) => {
+export const handleChangeRequests = (deps: ChangeDeps): RequestListener[] => [
+  handleRequest(deps.bus, notificationRequests.change, async ({ projectId, notificationId, change, zone }) => {
+    const { notifications, expansionSteps, dueMessages, now } = deps;
     for (;;) {
-      const found = await find(projectId, notificationId);
+      const document = await getStored(deps, projectId, notificationId, requireTime);
       const at = now();
-      if ("send" in found) {
-        const { send } = found;
-        if (send.sendAt === undefined)
-          throw new HeraldError("notification-started", `${notificationId} is being sent; cancel it and send another`);
-        // Its message then finds it in the database, where it is changed.
-        await notifications.insert(send, at, await expansionSteps.planOf(send));
-        continue;
-      }
-      const { document } = found;
       requireWaiting(document);
       const content = changed(document.content, change);
       const { sendAt, expiresAt, local } = timeAfter(content, at, zone);
@@ -81,10 +79,7 @@ export const handleChangeRequests = ({
       if (!written) continue;
       if (written.nextAt > now()) await dueMessages.schedule(document, written.nextAt);
       else await dueMessages.publish(document, written.nextAt);
-      await outbox.flushNotification(document);
-      const stored = await notifications.getShown(projectId, notificationId);
-      if (!stored) throw notFound("notification-not-found", "id");
-      return notificationView(stored);
+      return notificationView(await readChanged(deps, projectId, notificationId));
     }
   }),
 ];

@@ -78,6 +78,39 @@ export const createFindNotification =
     throw notFound("notification-not-found", "id");
   };
 
+/**
+ * A notification in the database. One that is not there yet is stored, unless `check` throws: its message then finds it, and continues it as
+ * a large send.
+ */
+export const getStored = async (
+  deps: Pick<DeliveryDeps, "expansionSteps" | "notifications" | "now" | "recipients"> & {
+    readonly find: FindNotification;
+  },
+  projectId: ProjectId,
+  id: NotificationId,
+  check?: (send: SendV1) => void,
+): Promise<ShownNotification> => {
+  for (;;) {
+    const found = await deps.find(projectId, id);
+    if ("document" in found) return found.document;
+    check?.(found.send);
+    await deps.notifications.insert(found.send, deps.now(), await deps.expansionSteps.planOf(found.send));
+    await deps.recipients.insert(found.send, deps.now());
+  }
+};
+
+/** A notification after a change, with the events of the change published. */
+export const readChanged = async (
+  { notifications, outbox }: Pick<DeliveryDeps, "notifications" | "outbox">,
+  projectId: ProjectId,
+  id: NotificationId,
+): Promise<ShownNotification> => {
+  const document = await notifications.getShown(projectId, id);
+  if (!document) throw notFound("notification-not-found", "id");
+  await outbox.flushNotification(document);
+  return document;
+};
+
 /** A notification as the API shows it. `sums` are the sums of its ledger; a final notification stores its own. */
 export const notificationView = (document: ShownNotification, sums?: Sums): Notification => {
   const { _id, content, acceptedAt, paused, expanded, end } = document;
@@ -142,7 +175,7 @@ type NotificationRequestDeps = Pick<
 export const heardMs = stateMaxAgeMs + 10;
 
 export const handleNotificationRequests = (deps: NotificationRequestDeps): RequestListener[] => {
-  const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, outbox, finisher, now } = deps;
+  const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, finisher, now } = deps;
 
   const view = (document: ShownNotification): Promise<Notification> => viewOf(document, sumsOf);
 
@@ -208,9 +241,7 @@ export const handleNotificationRequests = (deps: NotificationRequestDeps): Reque
       const heard = begun ? sleep(heardMs) : undefined;
       await deliveries.makeDue(projectId, notificationId, now());
       void sweeps.sweepDue();
-      const document = await notifications.getShown(projectId, notificationId);
-      if (!document) throw notFound("notification-not-found", "id");
-      await outbox.flushNotification(document);
+      const document = await readChanged(deps, projectId, notificationId);
       await heard;
       return view(document);
     }),

@@ -1,10 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { handleRequest, type RequestListener } from "@herald/bus";
-import { type NotificationId, notificationRequests, type ProjectId } from "@herald/contracts";
-import { HeraldError, notFound } from "@herald/kit";
+import { notificationRequests } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import type { ShownNotification } from "../stores/notification-document.ts";
-import { type FindNotification, heardMs, type RecentSums, unstoredView, viewOf } from "./notifications.ts";
+import {
+  type FindNotification,
+  getStored,
+  heardMs,
+  type RecentSums,
+  readChanged,
+  unstoredView,
+  viewOf,
+} from "./notifications.ts";
 
 type PauseDeps = Pick<
   DeliveryDeps,
@@ -16,34 +24,17 @@ type PauseDeps = Pick<
 
 /** Pauses and resumes notifications, in any step before their end. */
 export const handleNotificationPauses = (deps: PauseDeps): RequestListener[] => {
-  const { bus, cache, expansionSteps, find, notifications, outbox, recipients, resumeSends, sends, sumsOf, now } = deps;
+  const { bus, cache, find, notifications, resumeSends, sends, sumsOf, now } = deps;
 
   const requireOpen = ({ end, stop, status }: ShownNotification): void => {
     if (end || stop)
       throw new HeraldError("notification-final", `the notification is ${status}: nothing is left to send`);
   };
 
-  /** A notification in the database. One that is not there yet is stored: its message then finds it, and continues it as a large send. */
-  const stored = async (projectId: ProjectId, id: NotificationId): Promise<ShownNotification> => {
-    for (;;) {
-      const found = await find(projectId, id);
-      if ("document" in found) return found.document;
-      await notifications.insert(found.send, now(), await expansionSteps.planOf(found.send));
-      await recipients.insert(found.send, now());
-    }
-  };
-
-  const read = async (projectId: ProjectId, id: NotificationId): Promise<ShownNotification> => {
-    const document = await notifications.getShown(projectId, id);
-    if (!document) throw notFound("notification-not-found", "id");
-    await outbox.flushNotification(document);
-    return document;
-  };
-
   return [
     handleRequest(bus, notificationRequests.pause, async ({ projectId, notificationId, by, reason }) => {
       for (;;) {
-        const document = await stored(projectId, notificationId);
+        const document = await getStored(deps, projectId, notificationId);
         requireOpen(document);
         // Its holder's end would remove the event of a pause with its own events.
         if (document.step === "sending") await sends.moveToDeliveries(projectId, notificationId);
@@ -53,7 +44,7 @@ export const handleNotificationPauses = (deps: PauseDeps): RequestListener[] => 
       }
       cache.setPaused(notificationId, true);
       await sleep(heardMs);
-      return viewOf(await read(projectId, notificationId), sumsOf);
+      return viewOf(await readChanged(deps, projectId, notificationId), sumsOf);
     }),
 
     handleRequest(bus, notificationRequests.resume, async ({ projectId, notificationId, by }) => {
@@ -66,7 +57,7 @@ export const handleNotificationPauses = (deps: PauseDeps): RequestListener[] => 
         if (!document.paused || (await notifications.resume(document, now(), by))) break;
       }
       cache.setPaused(notificationId, false);
-      const document = await read(projectId, notificationId);
+      const document = await readChanged(deps, projectId, notificationId);
       await resumeSends.ofNotification(document);
       return viewOf(document, sumsOf);
     }),
