@@ -12,7 +12,7 @@ import type { Deps } from "../deps.ts";
 import { type Expansions, isTooLate, replan, withExpanded } from "../domain/expansions.ts";
 import { pauseOf } from "../project-rules.ts";
 import { expansionOf, type NotificationState } from "../stores/notification-document.ts";
-import { toAccepted, toAcceptedAgain, toExpanded, toHeld, toLastExpansion } from "../stores/notification-steps.ts";
+import { toAccepted, toAcceptedAgain, toExpanded, toLastExpansion, toRecheck } from "../stores/notification-steps.ts";
 import type { DueMessages, Finisher } from "./follow-up.ts";
 
 /** The zones of the devices that a notification may have. Throws `service-unavailable` while registry is unavailable. */
@@ -20,7 +20,7 @@ const zonesOf = async (bus: Bus, { projectId, content }: Pick<SendV1, "projectId
   (await sendRequest(bus, audienceRequests.zones, { projectId, ...audienceOfContent(content) })).zones;
 
 /** How often a paused notification whose time has come is looked at. A resume makes it due. */
-const heldMs = 3_600_000;
+const pausedCheckMs = 3_600_000;
 
 type ExpansionDeps = Pick<Deps, "bus" | "notifications" | "now" | "rules"> & {
   readonly finisher: Finisher;
@@ -55,8 +55,8 @@ export const createExpansions = ({ bus, notifications, finisher, dueMessages, ru
       if (step !== "scheduled" || !next || next.at > now()) return false;
       // What expires meanwhile is expanded, so that its devices are counted.
       if (document.expiresAt > now() && isHeld(document)) {
-        const again = Math.min(now().getTime() + heldMs, document.expiresAt.getTime());
-        await notifications.advance(projectId, id, toHeld({ ...document, expansions }, new Date(again)));
+        const again = Math.min(now().getTime() + pausedCheckMs, document.expiresAt.getTime());
+        await notifications.advance(projectId, id, toRecheck({ ...document, expansions }, new Date(again)));
         // Resumed meanwhile: the resume may have found it before the update above.
         const known = await notifications.getState(projectId, id);
         if (known?.step === "scheduled" && !isHeld(known)) await dueMessages.publish(known, now());

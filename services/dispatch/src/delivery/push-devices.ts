@@ -144,7 +144,7 @@ export const pushDevices = async (
       // Outcomes of other pushes may have blocked the device's server since the chunk was checked.
       const permit = channel.routes.acquire(channel.client.routeOf(device, platform), device.id);
       if (typeof permit === "number") {
-        hold(channel, device, index, permit);
+        blockUntil(channel, device, index, permit);
         channel.release(1);
         continue;
       }
@@ -188,7 +188,7 @@ export const pushDevices = async (
     version: prepared?.channel.version,
   };
 
-  function hold({ routes, client }: Channel, device: Sendable, index: number, until: number): void {
+  function blockUntil({ routes, client }: Channel, device: Sendable, index: number, until: number): void {
     const route = client.routeOf(device, platform);
     blocked.set(index, {
       until: new Date(turnOf(routes, route, device, until)),
@@ -278,7 +278,7 @@ export const pushDevices = async (
       if (!device || skips.has(device.id)) continue;
       const until = anyBlocked || ownWait(device) > at ? blockedUntil(channel, device, platform, at) : undefined;
       if (until === undefined) open.push(index);
-      else hold(channel, device, index, until);
+      else blockUntil(channel, device, index, until);
     }
     return open;
   }

@@ -172,7 +172,7 @@ type NotificationRequestDeps = Pick<
 };
 
 /** After this time, no process begins another chunk of a cancelled or paused notification. The 10 ms are for timers that fire early. */
-export const heardMs = stateMaxAgeMs + 10;
+export const stopPropagationMs = stateMaxAgeMs + 10;
 
 export const handleNotificationRequests = (deps: NotificationRequestDeps): RequestListener[] => {
   const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, finisher, now } = deps;
@@ -238,11 +238,11 @@ export const handleNotificationRequests = (deps: NotificationRequestDeps): Reque
     handleRequest(bus, notificationRequests.cancel, async ({ projectId, notificationId }) => {
       const begun = await cancel(projectId, notificationId);
       cache.cancel(notificationId);
-      const heard = begun ? sleep(heardMs) : undefined;
+      const propagated = begun ? sleep(stopPropagationMs) : undefined;
       await deliveries.makeDue(projectId, notificationId, now());
       void sweeps.sweepDue();
       const document = await readChanged(deps, projectId, notificationId);
-      await heard;
+      await propagated;
       return view(document);
     }),
   ];

@@ -7,9 +7,9 @@ import type { ShownNotification } from "../stores/notification-document.ts";
 import {
   type FindNotification,
   getStored,
-  heardMs,
   type RecentSums,
   readChanged,
+  stopPropagationMs,
   unstoredView,
   viewOf,
 } from "./notifications.ts";
@@ -43,7 +43,7 @@ export const handleNotificationPauses = (deps: PauseDeps): RequestListener[] => 
         if (document.paused || (await notifications.pause(document, pause))) break;
       }
       cache.setPaused(notificationId, true);
-      await sleep(heardMs);
+      await sleep(stopPropagationMs);
       return viewOf(await readChanged(deps, projectId, notificationId), sumsOf);
     }),
 

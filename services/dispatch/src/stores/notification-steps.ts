@@ -71,7 +71,7 @@ export const toAccepted = ({ expansions: { n }, changedAt }: Expanding, list: Ex
 });
 
 /** `scheduled`, its time has come, and it is paused: it is looked at again at `nextAt`. */
-export const toHeld = ({ expansions: { n }, changedAt }: Expanding, nextAt: Date): Transition => ({
+export const toRecheck = ({ expansions: { n }, changedAt }: Expanding, nextAt: Date): Transition => ({
   filter: { step: "scheduled", "expansions.n": n, changedAt: changedAt ?? absent },
   update: { $set: { nextAt } },
 });
