@@ -38,7 +38,7 @@ const isPaused = async () => (await project.notification(id)).paused !== undefin
 const call = (route: string, token: string, headers: Record<string, string> = {}) =>
   request(system.gateway, route, { token, headers });
 
-test("nobody pauses or resumes what is not theirs", async ({ task }) => {
+test("only those with rights to them pause and resume a notification, a project or all", async ({ task }) => {
   const other = await system.project("Strangers");
   const reader = (await newToken(system, project, ["read"])).token;
   const operatorOf = async (role: "viewer" | "operator", projectId: string) => {
@@ -54,7 +54,7 @@ test("nobody pauses or resumes what is not theirs", async ({ task }) => {
     expect(statuses, `${args[0]}: ${text}`).toContain(status);
     refused++;
   };
-  // A pause that nobody else may end.
+  // None of them may end this pause.
   expectStatus(await project.call(`POST /notifications/${id}/pause`), 200);
   for (const verb of verbs) {
     const route = `POST /api/v1/notifications/${id}/${verb}`;

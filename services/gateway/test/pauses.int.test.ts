@@ -47,7 +47,7 @@ describe("a project", () => {
     expect(lastAsked("registry.projects.resume")).toEqual({ projectId: project.id, by });
   });
 
-  test("is paused without a body, by a member with the grant `operator`, and by nobody with less", async () => {
+  test("is paused without a body, by a member with the grant `operator`, not with less", async () => {
     const grant = (role: "viewer" | "operator", id = project.id) => system.operator("member", [{ id, role }]);
     const answer = await system.call(pausePath(), { token: await grant("operator") });
     expect([answer.status, answer.body.data?.paused.by.name]).toEqual([200, "member"]);

@@ -6,4 +6,4 @@ export const pauseReason: FieldSpec = {
   props: { maxLength: 200 },
 };
 
-export const whileResumed = "What waits is sent now. To send it to nobody, cancel it first.";
+export const whileResumed = "What waits is sent now. Cancel it first if it must not be sent.";

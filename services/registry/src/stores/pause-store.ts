@@ -80,7 +80,7 @@ export const createPauseStore = (db: Db) => {
     endedBy: async (at: Date): Promise<ProjectId[]> =>
       (await findSome(projects, ended(at), { ...byIndex(untilIndex), limit: maxEnds })).map(({ _id }) => _id),
 
-    /** Ends it if it has ended by then, and nobody has ended or replaced it since. */
+    /** Ends it if its time has come by then, unless it was ended or replaced since. */
     end: async (context: EventContext): Promise<void> => {
       const { projectId: _id, at } = context;
       if (_id === installationRow) await projects.deleteOne({ _id, ...ended(at) });
