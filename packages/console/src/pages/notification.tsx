@@ -192,6 +192,7 @@ export default function NotificationPage() {
   const begun = Date.parse(data.schedule?.[0]?.at ?? data.send_at ?? data.created_at);
   const seconds = ((data.completed_at ? Date.parse(data.completed_at) : Date.now()) - begun) / 1_000;
   const name = notificationName(data);
+  const pauseVerb = data.paused ? "Resume" : "Pause";
   const asDraft = () => {
     saveDraft(id, draftOf(data));
     void navigate({ to: `/p/${id}/compose` });
@@ -214,25 +215,20 @@ export default function NotificationPage() {
               Use as draft
             </Button>
           )}
-          {!isFinal && mayWrite && data.paused && (
-            <FormButton
-              label="Resume sending"
-              title="Resume this notification?"
-              verb="Resume sending"
-              button={{ size: "sm" }}
-              act={() => herald.notifications.resume(ntf)}
-              about={whileResumed}
-            />
-          )}
-          {!isFinal && mayWrite && !data.paused && (
+          {!isFinal && mayWrite && (
             <FormButton<Pick<NewPause, "reason">, unknown>
-              label="Pause sending"
-              title="Pause this notification?"
-              verb="Pause sending"
+              key={pauseVerb}
+              label={`${pauseVerb} sending`}
+              title={`${pauseVerb} this notification?`}
+              verb={`${pauseVerb} sending`}
               button={{ size: "sm" }}
-              fields={{ reason: pauseReason }}
-              act={(pause) => herald.notifications.pause(ntf, pause)}
-              about="No more devices get it until somebody resumes it. Its time to live runs on."
+              {...(data.paused
+                ? { act: () => herald.notifications.resume(ntf), about: whileResumed }
+                : {
+                    fields: { reason: pauseReason },
+                    act: (pause) => herald.notifications.pause(ntf, pause),
+                    about: "No more devices get it until somebody resumes it. Its time to live runs on.",
+                  })}
             />
           )}
           {!isFinal && mayWrite && (
