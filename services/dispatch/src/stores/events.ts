@@ -1,4 +1,5 @@
-import type { Author, DeliveryReason, EventData, OutboxEvent, Recipient } from "@herald/contracts";
+import { randomUUID } from "node:crypto";
+import type { Author, DeliveryReason, EventData, EventName, OutboxEvent, Recipient } from "@herald/contracts";
 import { fromTags, topicsOf, usersOf } from "@herald/rules";
 import { rootGeneration } from "../domain/batch.ts";
 import { type FinalStatus, skippedOf, type Tally } from "../domain/notification-counts.ts";
@@ -39,55 +40,45 @@ const notificationAccepted = (
   };
 };
 
+type Named = Pick<Facts, "_id" | "projectId" | "tags">;
+
+/** An event of a step. By default its id is new each time, because a step may be made twice within a millisecond. */
+const stepEvent = <Name extends EventName>(
+  { _id, projectId, tags }: Named,
+  event: Name,
+  at: Date,
+  data: Omit<EventData<Name>, "project_id" | "notification_id" | "kind" | "labels" | "at">,
+  id: string = randomUUID(),
+): OutboxEvent => {
+  const facts = { project_id: projectId, notification_id: _id, ...(tags && fromTags(tags)), at: at.toISOString() };
+  return {
+    id: `${_id}/${id}`,
+    event,
+    subject: _id,
+    at,
+    data: { ...facts, ...data } as unknown as EventData<EventName>,
+  };
+};
+
 /** `sendAt`: when it is sent now; `zone`: `time_zone`. */
 export const notificationChanged = (
-  { _id, projectId, tags }: Pick<Facts, "_id" | "projectId" | "tags">,
+  notification: Named,
   { at, sendAt, zone }: { readonly at: Date; readonly sendAt: Date; readonly zone: string | undefined },
-): OutboxEvent => ({
-  id: `${_id}/changed/${at.getTime()}`,
-  event: "NotificationChangedV1",
-  subject: _id,
-  at,
-  data: {
-    project_id: projectId,
-    notification_id: _id,
-    ...(tags && fromTags(tags)),
-    at: at.toISOString(),
+): OutboxEvent =>
+  stepEvent(notification, "NotificationChangedV1", at, {
     send_at: sendAt.toISOString(),
     ...(zone !== undefined && { time_zone: zone }),
-  },
-});
+  });
 
-export const notificationPaused = (
-  { _id, projectId, tags }: Pick<Facts, "_id" | "projectId" | "tags">,
-  { at, by, reason }: Paused,
-): OutboxEvent => ({
-  id: `${_id}/paused/${at.getTime()}`,
-  event: "NotificationPausedV1",
-  subject: _id,
-  at,
-  data: {
-    project_id: projectId,
-    notification_id: _id,
-    ...(tags && fromTags(tags)),
+export const notificationPaused = (notification: Named, { at, by, reason }: Paused): OutboxEvent =>
+  stepEvent(notification, "NotificationPausedV1", at, {
     reason: "requested",
     ...(reason !== undefined && { detail: reason }),
     by,
-    at: at.toISOString(),
-  },
-});
+  });
 
-export const notificationResumed = (
-  { _id, projectId, tags }: Pick<Facts, "_id" | "projectId" | "tags">,
-  at: Date,
-  by: Author,
-): OutboxEvent => ({
-  id: `${_id}/resumed/${at.getTime()}`,
-  event: "NotificationResumedV1",
-  subject: _id,
-  at,
-  data: { project_id: projectId, notification_id: _id, ...(tags && fromTags(tags)), by, at: at.toISOString() },
-});
+export const notificationResumed = (notification: Named, at: Date, by: Author): OutboxEvent =>
+  stepEvent(notification, "NotificationResumedV1", at, { by });
 
 const endings = {
   completed: "NotificationCompletedV1",
@@ -96,26 +87,13 @@ const endings = {
 } as const;
 
 export const notificationEnded = (
-  { _id, projectId, tags }: Pick<Facts, "_id" | "projectId" | "tags">,
+  notification: Named,
   { status, end: { at, tally, failures } }: { readonly status: FinalStatus; readonly end: End },
 ): OutboxEvent => {
   const { skips, asked: _asked, ...sums } = tally;
   const counts = { ...sums, skipped: skippedOf(tally) };
-  const data = {
-    project_id: projectId,
-    notification_id: _id,
-    ...(tags && fromTags(tags)),
-    at: at.toISOString(),
-    counts,
-    ...(skips && { skips }),
-  };
-  return {
-    id: `${_id}/${status}`,
-    event: endings[status],
-    subject: _id,
-    at,
-    data: status === "completed" ? { ...data, failures } : data,
-  };
+  const data = { counts, ...(skips && { skips }), ...(status === "completed" && { failures }) };
+  return stepEvent(notification, endings[status], at, data, status);
 };
 
 /** What the events of a send need to know of it. */
