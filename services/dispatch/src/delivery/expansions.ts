@@ -34,8 +34,9 @@ export const createExpansions = ({ bus, notifications, finisher, dueMessages, ru
     of: Pick<SendV1, "projectId" | "content">,
   ): Promise<ZoneWave[]> => planWaves(local, await zonesOf(bus, of));
 
-  const isHeld = ({ projectId, paused }: NotificationState) =>
-    paused !== undefined || pauseOf(rules, projectId) !== undefined;
+  /** Not after a stop: its devices are only counted. */
+  const isHeld = ({ projectId, paused, stop }: NotificationState) =>
+    !stop && (paused !== undefined || pauseOf(rules, projectId) !== undefined);
 
   return {
     planOf: async (

@@ -220,11 +220,13 @@ export const createNotificationStore = (db: Db) => {
     },
 
     /** Makes the sweep check now what waits although its time, or that of its first wave, has come: of a project, or of all. */
-    checkScheduled: async (of: { readonly projectId?: ProjectId }, now: Date): Promise<void> => {
+    checkScheduled: async ({ projectId }: { readonly projectId?: ProjectId }, now: Date): Promise<void> => {
+      // A project's by their status: the index of times has what waits of all projects.
+      const ofProject = { projectId, status: { $in: ["scheduled", "sending"] }, byStatus: { $exists: true } } as const;
       await notifications.updateMany(
-        { ...of, step: "scheduled", sendAt: { $lte: now }, nextAt: { $exists: true } },
+        { ...(projectId && ofProject), step: "scheduled", sendAt: { $lte: now }, nextAt: { $exists: true } },
         { $set: { nextAt: now } },
-        { hint: notificationHints.next },
+        { hint: projectId ? notificationHints.status : notificationHints.next },
       );
     },
 
