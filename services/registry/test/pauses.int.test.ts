@@ -10,9 +10,15 @@ import {
   projectRequests,
   projectRulesKey,
 } from "@herald/contracts";
+import { createCounts } from "@herald/mongo";
 import { eventually, readPublished } from "@herald/testing";
 import type { Document } from "mongodb";
 import { afterEach, describe, expect, test } from "vitest";
+import type { Deps } from "../src/deps.ts";
+import { endPauses } from "../src/jobs/end-pauses.ts";
+import { createProjectReplication } from "../src/jobs/replicate.ts";
+import { createPauseStore } from "../src/stores/pause-store.ts";
+import { createProjectStore } from "../src/stores/project-store.ts";
 import { failure, useRegistry } from "./registry-fixture.ts";
 
 /** What the clock of registry is ahead of the machine's. */
@@ -144,6 +150,26 @@ describe("a project", () => {
       expect(await events(id, ProjectResumedV1)).toEqual([{ project_id: id, reason: "until", at: expect.any(String) }]);
     expect(await get(later)).toBeDefined();
     expect(await events(later, ProjectResumedV1)).toEqual([]);
+  });
+
+  test("resumes by itself for dispatch too while another process, whose clock is late, still sees the pause", async () => {
+    const projectId = await registry.project();
+    await pause(projectId, { until: inAnHour() });
+    const later = () => new Date(now().getTime() + 2 * hourMs);
+    const { db, rules, settings, tokens } = registry;
+    const projects = createProjectStore(db, createCounts(), later);
+    const pauses = createPauseStore(db);
+    const kind = { kind: "news", title: "News", on_by_default: true, critical: false };
+    const end: typeof pauses.end = async (context) => {
+      // Replicated by the other process.
+      await registry.ask(kindRequests.put, { projectId, kind });
+      expect(await pausedOf(projectId)).toBeDefined();
+      await pauses.end(context);
+    };
+    const replication = createProjectReplication({ projects, tokens, settings, rules, now: later });
+    const publishSoon = { project: () => {} } as unknown as Deps["publishSoon"];
+    await endPauses({ pauses: { ...pauses, end }, replication, publishSoon, now: later });
+    expect((await rules.get(projectRulesKey(projectId)))?.value).toEqual({ projectId, kinds: [kind] });
   });
 
   test("is not paused until a time that has passed, and only if it exists", async () => {

@@ -15,6 +15,8 @@ export const endPauses = async ({
     // First, so that a crash or an unavailable bus leaves a pause that the next pass finds again.
     await replication.replicateRules(projectId);
     await pauses.end(eventContext(projectId, at));
+    // Again, because a process whose clock is late may have written the pause back in between.
+    await replication.replicateRules(projectId);
     publishSoon.project(projectId);
   }
 };
