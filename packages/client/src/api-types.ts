@@ -549,6 +549,8 @@ export type Notification = {
   time_zone?: string;
   /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
   past?: Open<"skip" | "now" | "tomorrow">;
+  /** Absent: it reaches all devices at once */
+  rollout?: RolloutState;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets those for its `identifiers.current_locale`, by what locales mean: `zh-Hant` is also for `zh-TW`, `es-419` for `es-MX`, `pt-BR` for `pt-PT` if nothing is nearer, but never another script; otherwise the notification's own. A field that a localization leaves out is the notification's own */
   localizations?: Record<
     string,
@@ -639,6 +641,46 @@ export type RecipientList = {
   upload?: true;
 };
 
+export type RolloutState = {
+  /** A first part of the audience, chosen by chance; absent: none */
+  canary?: {
+    /** Which share of the audience gets it first */
+    share: number;
+    /** How long the others wait, from its beginning; absent: `10m` */
+    wait?: string;
+  };
+  /** How many devices are released a minute, give or take a 4096th of the audience; at least as many as reach all of them in 400 minutes. A change may only lower it */
+  per_minute?: number;
+  /** It is paused when more devices failed, judged from 50 outcomes on; absent: never */
+  stop_if?: {
+    /** The share of devices that failed, of those with an outcome */
+    failed: number;
+    /** Devices whose app is gone count as failed, too; absent: they do not */
+    unregistered?: true;
+  };
+  phase: RolloutPhase;
+  /** Why the phase is `held` */
+  held?: HeldReason;
+  /** How many devices it has, estimated; absent: not known yet */
+  audience?: number;
+  /** Devices that were released so far */
+  released: number;
+  /** Devices a minute of the last part; absent: no part has ended */
+  rate?: number;
+  /** When the next part begins; absent: none waits */
+  next_at?: string;
+  /** Devices that were accepted or failed */
+  outcomes: number;
+  /** Devices of these that count as failed */
+  failed: number;
+};
+
+/** `waiting`: for its time, or that of the others behind the canary. `held`: it goes on when devices that were released have an outcome */
+export type RolloutPhase = Open<"waiting" | "canary" | "rolling" | "held" | "done">;
+
+/** `provider-paused`: devices wait because their provider is paused. `throttled`: devices are sent to more slowly than they are released. `few-outcomes`: fewer than 50 devices have an outcome by which to judge */
+export type HeldReason = Open<"provider-paused" | "throttled" | "few-outcomes">;
+
 /** `devices` = `accepted` + `failed` + `expired` + `cancelled` + `skipped` + `pending`, always */
 export type NotificationCounts = {
   devices: number;
@@ -689,7 +731,8 @@ export type WaveStatus = Open<"scheduled" | "sending" | "sent" | "skipped">;
 /** Since when nothing is sent, and who paused it */
 export type Pause = {
   at: string;
-  by: Author;
+  /** Absent: its rollout stopped by itself */
+  by?: Author;
   reason?: string;
 };
 
@@ -833,6 +876,8 @@ export type DryRun = {
   unmatched: string[];
   /** The waves in which it would be sent; absent unless it would be sent in waves */
   schedule?: PlannedWave[];
+  /** Absent unless it has a rollout */
+  rollout?: PlannedRollout;
   /** Of these devices, those that would get nothing, by reason, as they are now; absent unless the project has rules for such a send or it would be sent in waves */
   skips?: Record<string, number>;
   /** Of these devices, those that quiet hours would delay at the time of the send; absent as `skips` */
@@ -870,6 +915,13 @@ export type DryRun = {
 export type PlannedWave = {
   at: string;
   devices: number;
+};
+
+export type PlannedRollout = {
+  /** Absent: it has no canary */
+  canary_devices?: number;
+  /** How long it takes at least */
+  minutes: number;
 };
 
 export type PlannedDelay = {
@@ -1628,11 +1680,12 @@ export type EventData = {
     time_zone?: string;
   };
   "io.herald.notification.paused.v1": NotificationEvent & {
-    /** `requested`: an operator or a backend paused it */
-    reason: Open<"requested">;
-    /** Why, in their words */
+    /** `requested`: an operator or a backend paused it. `failures`: too many devices failed */
+    reason: Open<"requested" | "failures">;
+    /** Why, for people */
     detail?: string;
-    by: Author;
+    /** Absent: its rollout stopped by itself */
+    by?: Author;
   };
   "io.herald.notification.resumed.v1": NotificationEvent & {
     by: Author;
@@ -1772,9 +1825,9 @@ export type EventData = {
   };
   "io.herald.project.paused.v1": {
     project_id: string;
-    /** `requested`: an operator or a backend paused it */
+    /** `requested`: an operator paused it */
     reason: Open<"requested">;
-    /** Why, in their words */
+    /** Why, for people */
     detail?: string;
     by: Author;
     /** When it resumes by itself; absent: when somebody resumes it */
@@ -1881,6 +1934,31 @@ export type NewNotification = {
   time_zone?: string | undefined;
   /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
   past?: "skip" | "now" | "tomorrow" | undefined;
+  /** It begins with few devices, goes no faster than asked, and stops by itself when devices fail; absent: all devices at once. Its time to live begins anew with each part. Not beside `recipients` and `time_zone: "device"` */
+  rollout?:
+    | {
+        /** A first part of the audience, chosen by chance; absent: none */
+        canary?:
+          | {
+              /** Which share of the audience gets it first */
+              share: number;
+              /** How long the others wait, from its beginning; absent: `10m` */
+              wait?: string | undefined;
+            }
+          | undefined;
+        /** How many devices are released a minute, give or take a 4096th of the audience; at least as many as reach all of them in 400 minutes. A change may only lower it */
+        per_minute?: number | undefined;
+        /** It is paused when more devices failed, judged from 50 outcomes on; absent: never */
+        stop_if?:
+          | {
+              /** The share of devices that failed, of those with an outcome */
+              failed: number;
+              /** Devices whose app is gone count as failed, too; absent: they do not */
+              unregistered?: true | undefined;
+            }
+          | undefined;
+      }
+    | undefined;
   /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets those for its `identifiers.current_locale`, by what locales mean: `zh-Hant` is also for `zh-TW`, `es-419` for `es-MX`, `pt-BR` for `pt-PT` if nothing is nearer, but never another script; otherwise the notification's own. A field that a localization leaves out is the notification's own */
   localizations?:
     | Record<
@@ -1917,6 +1995,13 @@ export type NotificationChange = {
   time_zone?: string | null | undefined;
   past?: "skip" | "now" | "tomorrow" | null | undefined;
   ttl?: number | null | undefined;
+  /** A lower speed, also while it is sent. In a request of its own */
+  rollout?:
+    | {
+        /** How many devices are released a minute, give or take a 4096th of the audience; at least as many as reach all of them in 400 minutes. A change may only lower it */
+        per_minute: number;
+      }
+    | undefined;
 };
 
 export type NewActivity = {
@@ -2293,6 +2378,29 @@ export type NewPause = {
   reason?: string | undefined;
   /** When it resumes by itself; absent: when somebody resumes it */
   until?: Date | string | undefined;
+};
+
+export type NewRollout = {
+  /** A first part of the audience, chosen by chance; absent: none */
+  canary?:
+    | {
+        /** Which share of the audience gets it first */
+        share: number;
+        /** How long the others wait, from its beginning; absent: `10m` */
+        wait?: string | undefined;
+      }
+    | undefined;
+  /** How many devices are released a minute, give or take a 4096th of the audience; at least as many as reach all of them in 400 minutes. A change may only lower it */
+  per_minute?: number | undefined;
+  /** It is paused when more devices failed, judged from 50 outcomes on; absent: never */
+  stop_if?:
+    | {
+        /** The share of devices that failed, of those with an outcome */
+        failed: number;
+        /** Devices whose app is gone count as failed, too; absent: they do not */
+        unregistered?: true | undefined;
+      }
+    | undefined;
 };
 
 /** By name; `null` restores the default */

@@ -109,6 +109,7 @@ const inputs = {
   NewProject: contracts.CreateProject.shape.project,
   ProjectChange: contracts.ChangeProject.shape.project,
   NewPause: contracts.PauseSends,
+  NewRollout: contracts.Rollout,
   LimitsChange: contracts.ChangeLimits.shape.limits,
   KindDeclaration: contracts.PutKind.shape.kind,
   NewProjectToken: contracts.CreateToken.shape.token,

@@ -6,6 +6,7 @@ import { DevicePaths } from "./device-values.ts";
 import { type DataOf, defineMessage } from "./envelope.ts";
 import { LocalTime } from "./http/v1/local-time.ts";
 import { NotificationContent } from "./http/v1/notification-content.ts";
+import { maxRolloutMs } from "./http/v1/rollout.ts";
 import { bucketCount, DeviceId, ImportId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
 import { AppId, Lane } from "./platforms.ts";
 import { activityPushKey, PushKey, pushKeyOf } from "./push-types.ts";
@@ -42,6 +43,10 @@ export type SendV1 = DataOf<typeof SendV1>;
 
 /** For how many milliseconds a send is worth delivering from its beginning, by its `ttl` in seconds. */
 export const ttlMsOf = (ttl = maxTtlSeconds): number => (ttl === 0 ? nowOrNeverMs : ttl * 1_000);
+
+/** For how many milliseconds from its beginning a notification lives: each part of a rollout is worth delivering for its `ttl`. */
+export const lifeMsOf = ({ ttl, rollout }: Pick<NotificationContent, "ttl" | "rollout">): number =>
+  ttlMsOf(ttl) + (rollout === undefined ? 0 : maxRolloutMs);
 
 /** The targets of a send, or its recipients as targets. */
 export const targetsOfSend = ({ content, recipients }: Pick<SendV1, "content" | "recipients">): string[] =>
@@ -131,6 +136,8 @@ const Expansion = z.object({
   n: count,
   /** Only devices of these time zones; `none`: devices without one. */
   zones: z.array(z.string()).optional(),
+  /** Only devices of these buckets, both included. */
+  buckets: z.object({ from: bucket, to: bucket }).optional(),
   /** The index of time zones finds its devices with less work than the targets. Set after the first page. */
   byZone: z.boolean().optional(),
   /** Nothing is sent to its devices, for this reason. */
@@ -190,7 +197,7 @@ export const ExpandedV1 = defineMessage(
     devices: count,
     /** Targets that matched no active device, as sent. */
     unmatched: z.array(z.string()),
-    /** The number of buckets per page, and the maximum number of batches per page. Absent: registry is older than the field. */
+    /** The number of buckets per page, and the maximum number of batches per page. Absent: of a part of a rollout. */
     pages: z.object({ buckets: z.number().int().min(1).max(bucketCount), batches: count }).optional(),
     /** The expansion. */
     n: count,

@@ -108,16 +108,19 @@ export const NotificationChangedV1 = defineEvent("NotificationChangedV1", {
       examples: ["device"],
     }),
 });
-const paused = {
-  reason: z.enum(["requested"]).meta({ description: "`requested`: an operator or a backend paused it" }),
-  detail: z
-    .string()
-    .optional()
-    .meta({ description: "Why, in their words", examples: ["the link leads to yesterday's sale"] }),
-  by: Author,
-};
+const detail = z
+  .string()
+  .optional()
+  .meta({ description: "Why, for people", examples: ["the link leads to yesterday's sale"] });
 /** Nothing of it is sent until it is resumed. Its time to live runs on. */
-export const NotificationPausedV1 = defineEvent("NotificationPausedV1", { ...notification, ...paused });
+export const NotificationPausedV1 = defineEvent("NotificationPausedV1", {
+  ...notification,
+  reason: z
+    .enum(["requested", "failures"])
+    .meta({ description: "`requested`: an operator or a backend paused it. `failures`: too many devices failed" }),
+  detail,
+  by: Author.optional().meta({ description: "Absent: its rollout stopped by itself" }),
+});
 export const NotificationResumedV1 = defineEvent("NotificationResumedV1", { ...notification, by: Author });
 export const NotificationCompletedV1 = defineEvent("NotificationCompletedV1", {
   ...notification,
@@ -282,7 +285,9 @@ export const AuditRecordedV1 = defineEvent("AuditRecordedV1", {
 /** Nothing of the project is sent until it is resumed. A pause of all projects has no such event. */
 export const ProjectPausedV1 = defineEvent("ProjectPausedV1", {
   project_id: ProjectId,
-  ...paused,
+  reason: z.enum(["requested"]).meta({ description: "`requested`: an operator paused it" }),
+  detail,
+  by: Author,
   until: time.optional().meta({ description: "When it resumes by itself; absent: when somebody resumes it" }),
   at: time,
 });

@@ -199,8 +199,8 @@ export const idTime = (id: string): Date =>
 /** The number of buckets into which a project's devices are partitioned. A page of an expansion is a range of buckets. */
 export const bucketCount = 4096;
 
-/** The bucket of a device, 0 to 4095: FNV-1a of its id, so that devices registered together spread evenly. */
-export const deviceBucket = (id: DeviceId): number => {
+/** The bucket of an id, 0 to 4095: FNV-1a, so that devices registered together spread evenly. */
+export const bucketOf = (id: DeviceId | NotificationId): number => {
   let hash = 0x811c9dc5;
   for (let index = 0; index < id.length; index++) hash = Math.imul(hash ^ id.charCodeAt(index), 0x01000193);
   return ((hash >>> 16) ^ hash) & (bucketCount - 1);

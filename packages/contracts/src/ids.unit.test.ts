@@ -3,9 +3,9 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import {
   bucketCount,
+  bucketOf,
   DeviceId,
   decodeBase32,
-  deviceBucket,
   encodeBase32,
   firstWebhookMessageId,
   idBytes,
@@ -147,7 +147,7 @@ describe("the id of a webhook's message", () => {
 describe("a device's bucket", () => {
   test("never changes: it is stored with the device", () => {
     expect(
-      ["dev_06bq4ghm31tz5d2ns8y7k9w0ac", "dev_01m7ynkt8nfzn8c29dy8hzwrtv"].map((id) => deviceBucket(id as DeviceId)),
+      ["dev_06bq4ghm31tz5d2ns8y7k9w0ac", "dev_01m7ynkt8nfzn8c29dy8hzwrtv"].map((id) => bucketOf(id as DeviceId)),
     ).toMatchInlineSnapshot(`
       [
         2038,
@@ -159,7 +159,7 @@ describe("a device's bucket", () => {
   test("spreads devices that registered together", () => {
     const counts = new Map<number, number>();
     for (let index = 0; index < bucketCount * 20; index++) {
-      const bucket = deviceBucket(newDeviceId(new Date(1_800_000_000_000 + (index % 7))));
+      const bucket = bucketOf(newDeviceId(new Date(1_800_000_000_000 + (index % 7))));
       counts.set(bucket, (counts.get(bucket) ?? 0) + 1);
     }
     // Twenty are expected: a fair hash leaves next to no bucket empty, and fills none three times.

@@ -10,8 +10,8 @@ export {
 } from "./capabilities.ts";
 export { contractOf, messages } from "./catalogue.ts";
 export {
-  audienceOfContent, DrainBacklogV1, DueV1, ExpandedV1, ExpandV1, GroupedSend, ImportChunkV1, JoinActivityV1, PlaceInChunk,
-  pagesOfExpansion, readGroup, SendGroupV1, SendOneV1, SendV1, targetsOfSend, ttlMsOf,
+  audienceOfContent, DrainBacklogV1, DueV1, ExpandedV1, ExpandV1, GroupedSend, ImportChunkV1, JoinActivityV1, 
+  lifeMsOf, PlaceInChunk,pagesOfExpansion, readGroup, SendGroupV1, SendOneV1, SendV1, targetsOfSend, ttlMsOf,
 } from "./commands.ts";
 export {
   type Compare, type Condition, type ConditionField, clausesOf, holdsVersions, type Literal, type Order, parseCondition,
@@ -43,6 +43,7 @@ export {
   ChangeProject, CreateProject, CreateToken, defaultScopes, Name, Project, ProjectKey, ProjectToken, Scope, SetProjectKey,
 } from "./http/v1/admin.ts";
 export { AuditCheck, AuditExportQuery, AuditQuery, AuditRow, VerifyAuditQuery } from "./http/v1/audit.ts";
+export { ChangeNotification } from "./http/v1/change-notification.ts";
 export { DeadLetter, DeadLetterId, DeadLetterListQuery, Durable, Replay, ReplayDeadLetters } from "./http/v1/dead-letters.ts";
 export { Delivery, DeliveryAttempt, DeliveryStatus, DeliveryTrace, DeviceNotification } from "./http/v1/deliveries.ts";
 export { ChangeDevice, ChangeMetadata, Identification, Ignored, PutFurtherToken, RegisterDevice } from "./http/v1/device-bodies.ts";
@@ -64,7 +65,7 @@ export { CapWindow, DeclaredKind, FrequencyCap, kindLimits, PutKind } from "./ht
 export { ChangeLimits, LimitName, OwnLimits, ProjectLimit } from "./http/v1/limits.ts";
 export { LineError, lineLimits } from "./http/v1/lines.ts";
 export {
-  ChangeNotification, hasOffset, knownZone, LocalTime, ofDevice, Past, PlannedWave, type TimeOfSend, TimeZone, Ttl, timeProblems, Wave,
+  hasOffset, knownZone, LocalTime, ofDevice, Past, PlannedWave, type TimeOfSend, TimeZone, Ttl, timeProblems, Wave,
   WaveStatus,
 } from "./http/v1/local-time.ts";
 export { type NewRecipient, NewRecipients, parseRecipient, RecipientsOrUpload } from "./http/v1/new-recipients.ts";
@@ -94,6 +95,9 @@ export { ButtonId, ButtonTitles, ReceiptShare } from "./http/v1/receipt-fields.t
 export { Recipients, RecipientsQuery } from "./http/v1/recipients.ts";
 export { OpenNotification, ReportNotification } from "./http/v1/reports.ts";
 export {
+  canaryWaitMs, type HeldReason, maxCanaryWaitMs, maxRolloutMs, minPerMinute, PlannedRollout, Rollout, type RolloutState, rolloutProblems,
+} from "./http/v1/rollout.ts";
+export {
   batchSendLimits, hasLiquid, isTemplated, NewNotification, RenderedContent, SendNotification, SendNotifications, SendPushTypeField,
   SentNotification, targetFields, templateFields,
 } from "./http/v1/send-notification.ts";
@@ -114,7 +118,7 @@ export {
   WebhookMessageStatus,
 } from "./http/v1/webhooks.ts";
 export {
-  bucketCount, DeviceId, derivedNotificationId, deviceBucket, firstDeviceId, firstNotificationId, firstTopicId, firstWebhookId,
+  bucketCount, bucketOf, DeviceId, derivedNotificationId, firstDeviceId, firstNotificationId, firstTopicId, firstWebhookId,
   firstWebhookMessageId, IdentityKeyId, ImportId, idTime, importedDeviceId, maxGroupSize, NotificationId, newDeviceId, newIdentityKeyId,
   newImportId, newNotificationId, newNotificationIds, newOperatorId, newProjectId, newTokenId, newTopicId, newWebhookId,
   newWebhookMessageId, notificationIdsFrom, OperatorId, ProjectId, sendGroupOf, TokenId, TopicId, WebhookId, WebhookMessageId,

@@ -109,6 +109,7 @@ export const isSmallSend = (send: SendV1): boolean =>
   // Registry reads values of devices, and uploaded recipients, page after page.
   send.sendAt === undefined &&
   send.local === undefined &&
+  send.content.rollout === undefined &&
   send.personal?.devicePaths === undefined &&
   (send.personal === undefined || send.recipients !== undefined) &&
   allHaveFewDevices(targetsOfSend(send));

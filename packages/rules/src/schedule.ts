@@ -1,4 +1,12 @@
-import { hasOffset, type LocalTime, ofDevice, type TimeOfSend, ttlMsOf } from "@herald/contracts";
+import {
+  hasOffset,
+  type LocalTime,
+  lifeMsOf,
+  type NotificationContent,
+  ofDevice,
+  type TimeOfSend,
+  ttlMsOf,
+} from "@herald/contracts";
 import { instantOf } from "./local-time.ts";
 
 /** The zones whose clocks show a time first and last. */
@@ -16,13 +24,13 @@ export type Schedule = {
   readonly local?: LocalTime;
 };
 
-type Timing = TimeOfSend & { readonly ttl?: number | undefined };
+type Timing = TimeOfSend & Pick<NotificationContent, "ttl" | "rollout">;
 
 /** `at`: when the notification is accepted or changed; `zone`: the project's default time zone. */
 export const scheduleOf = (timing: Timing, { at, zone }: { readonly at: Date; readonly zone: string }): Schedule => {
   const { send_at: time, time_zone: named, past, ttl } = timing;
-  const ttlMs = ttlMsOf(ttl);
   if (time !== undefined && named === ofDevice) {
+    const ttlMs = ttlMsOf(ttl);
     const latest = instantOf(time, lastZone).getTime() + (past === "tomorrow" ? dayMs : 0);
     return {
       sendAt: new Date(Math.max(instantOf(time, firstZone).getTime(), at.getTime())).toISOString(),
@@ -35,7 +43,7 @@ export const scheduleOf = (timing: Timing, { at, zone }: { readonly at: Date; re
   const begins = isLater ? start : at;
   return {
     ...(isLater && { sendAt: start.toISOString() }),
-    expiresAt: new Date(begins.getTime() + ttlMs).toISOString(),
+    expiresAt: new Date(begins.getTime() + lifeMsOf(timing)).toISOString(),
   };
 };
 

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { publish, sendRequest } from "@herald/bus";
 import {
+  bucketOf,
   DeliverBatchV1,
   type DeviceId,
   type DeviceNotification,
   deliveryRequests,
-  deviceBucket,
   ExpandedV1,
   type NotificationId,
   newNotificationId,
@@ -72,7 +72,7 @@ const sendLarge = async (projectId: ProjectId, unsorted: readonly Recipient[]) =
   const some = sorted(unsorted);
   const notificationId = await dispatch.send(projectId);
   await dispatch.expansion(projectId, notificationId);
-  const pages = Map.groupBy(some, ({ id }) => Math.floor(deviceBucket(id) / buckets));
+  const pages = Map.groupBy(some, ({ id }) => Math.floor(bucketOf(id) / buckets));
   let batches = 0;
   for (const [page, own] of pages) {
     const half = Math.ceil(own.length / 2);

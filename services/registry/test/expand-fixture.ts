@@ -1,9 +1,9 @@
 import { defineHandler, type Handler, publish } from "@herald/bus";
 import {
+  bucketOf,
   DeliverBatchV1,
   type DeviceId,
   type DurableName,
-  deviceBucket,
   ExpandedV1,
   ExpandV1,
   type Lane,
@@ -88,9 +88,10 @@ export const startExpandTest = async () => {
         if (ids.size !== end.batches) throw new Error(`${ids.size} of ${end.batches} batches`);
         for (const { batchId, devices } of own) {
           const [, page, n] = batchId.split("/").map(Number);
-          if (Number(n) >= (end.pages?.batches ?? 0)) throw new Error(`${batchId} is not among ${end.pages?.batches}`);
+          if (end.pages && Number(n) >= end.pages.batches)
+            throw new Error(`${batchId} is not among ${end.pages.batches}`);
           for (const { id } of devices)
-            if (Math.floor(deviceBucket(id) / (end.pages?.buckets ?? 1)) !== (page ?? 0) % pagesOfExpansion)
+            if (end.pages && Math.floor(bucketOf(id) / end.pages.buckets) !== (page ?? 0) % pagesOfExpansion)
               throw new Error(`${id} is not in the page that its bucket says`);
         }
         return { end, batches: own, devices: own.flatMap(({ devices }) => devices.map(({ id }) => id)) };

@@ -1,5 +1,5 @@
 import { publish } from "@herald/bus";
-import { batchLimits, DeliverBatchV1, type DeviceId, deviceBucket, type ProjectId } from "@herald/contracts";
+import { batchLimits, bucketOf, DeliverBatchV1, type DeviceId, type ProjectId } from "@herald/contracts";
 import { eventually, operateBroker } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { partitionPage } from "../src/handlers/expand.ts";
@@ -70,7 +70,7 @@ describe("a page of an audience that stays as it is, partitioned again", () => {
     const pages = new Map<string, number[]>();
     for (const { batchId, devices } of batches) {
       const page = batchId.split("/")[1] ?? "";
-      pages.set(page, [...(pages.get(page) ?? []), ...devices.map(({ id }) => deviceBucket(id))]);
+      pages.set(page, [...(pages.get(page) ?? []), ...devices.map(({ id }) => bucketOf(id))]);
     }
     const ranges = [...pages.values()].map((buckets) => [Math.min(...buckets), Math.max(...buckets)] as const);
     ranges.sort(([one], [other]) => one - other);

@@ -143,7 +143,7 @@ export const grants: Readonly<Record<BusService, Grants>> = {
       "ProviderPausedV1",
       "ProviderResumedV1",
     ],
-    requests: ["check", "resolve", "zones"].map((verb) => `push.req.v1.registry.audience.${verb}`),
+    requests: ["check", "resolve", "size", "zones"].map((verb) => `push.req.v1.registry.audience.${verb}`),
     looksUp: ["SendV1", "SendGroupV1", "SendOneV1"],
     inspects: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE"],
     measures: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE", "PUSH_DLQ"],

@@ -23,6 +23,7 @@ const hears = (service: BusService, subject: string) =>
 const besides: Readonly<Record<string, BusService[]>> = {
   [contracts.audienceRequests.check.subject]: ["dispatch"],
   [contracts.erasureRequests.eraseDevices.subject]: ["registry"],
+  [contracts.audienceRequests.size.subject]: ["dispatch"],
   [contracts.audienceRequests.zones.subject]: ["dispatch"],
   [contracts.recipientRequests.read.subject]: ["registry"],
   [contracts.recipientRequests.record.subject]: ["registry"],

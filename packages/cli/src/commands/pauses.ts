@@ -6,7 +6,7 @@ import { type Add, option } from "../define.ts";
 /** Who paused it, when, until when and why. */
 export const pauseInWords = ({ at, by, reason, until }: Pause & Partial<ProjectPause>): string =>
   [
-    `by ${by.name ?? by.id} at ${at}`,
+    `by ${by ? (by.name ?? by.id) : "its rollout"} at ${at}`,
     until !== undefined && `until ${until}`,
     reason !== undefined && `because: ${reason}`,
   ]

@@ -22,7 +22,7 @@ export const PausedAlert = ({ what, paused: { at, by, reason, until }, children,
   <Alert icon={<Icon name="warning" />} color="var(--warn)" {...alert}>
     <Group gap="8px 16px">
       <span className="grow break">
-        <b>{what} paused.</b> <Time at={at} /> by <bdi>{by.name ?? by.id}</bdi>
+        <b>{what} paused.</b> <Time at={at} /> by {by ? <bdi>{by.name ?? by.id}</bdi> : "its rollout"}
         {until && `, until ${exactTime(until)}`}
         {reason && (
           <>

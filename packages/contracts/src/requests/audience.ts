@@ -57,6 +57,8 @@ export const audienceRequests = defineRequests("registry.audience", {
     }),
     () => true,
   ),
+  /** How many active devices the targets have, estimated for a large audience. */
+  size: oneRequest({ ...project, ...audience }, z.object({ devices: z.number().int() })),
   /** The time zones that devices of the targets may have: those of the devices for a small audience, otherwise those of all the project's. */
   zones: oneRequest({ ...project, ...audience }, z.object({ zones: z.array(z.string()) })),
   /** The recipients of small sends, in the order of the request. `null`: more devices than `limit`, or targets without an index. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineRequests, listRequest, oneRequest } from "../envelope.ts";
+import { ChangeNotification } from "../http/v1/change-notification.ts";
 import {
   Delivery,
   DeliveryAttempt,
@@ -7,12 +8,12 @@ import {
   DeliveryStatus,
   DeviceNotification,
 } from "../http/v1/deliveries.ts";
-import { ChangeNotification } from "../http/v1/local-time.ts";
 import { Notification, NotificationListQuery, notificationFilterQuery } from "../http/v1/notifications.ts";
 import { KeysetQuery, timeRange } from "../http/v1/pagination.ts";
 import { Pause } from "../http/v1/pause.ts";
 import { TestedPush, TestPush } from "../http/v1/provider-test.ts";
 import { ProviderView, VapidKey, VapidKeyPair } from "../http/v1/providers.ts";
+import { Author } from "../http/v1/templates.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
 import { Provider } from "../platforms.ts";
 import { UserId } from "../users.ts";
@@ -36,8 +37,8 @@ export const notificationRequests = defineRequests("dispatch.notifications", {
   list: listRequest({ ...project, userId: UserId.optional() }, Notification, NotificationListQuery, () => true),
   get: oneRequest(notification, Notification),
   cancel: oneRequest(notification, Notification),
-  pause: oneRequest({ ...notification, ...Pause.pick({ by: true, reason: true }).shape }, Notification),
-  resume: oneRequest({ ...notification, ...Pause.pick({ by: true }).shape }, Notification),
+  pause: oneRequest({ ...notification, ...Pause.pick({ reason: true }).shape, by: Author }, Notification),
+  resume: oneRequest({ ...notification, by: Author }, Notification),
   /** Changes when a notification is sent that has not begun. `zone`: the default time zone of its project; absent: UTC. */
   change: oneRequest(
     { ...notification, change: ChangeNotification.shape.notification, zone: z.string().optional() },

@@ -1,22 +1,32 @@
 import { type Bus, groupedPublish } from "@herald/bus";
-import { audienceOfContent, ExpandV1, type NotificationId, type ProjectId, pagesOfExpansion } from "@herald/contracts";
+import {
+  audienceOfContent,
+  ExpandV1,
+  type NotificationId,
+  type ProjectId,
+  pagesOfExpansion,
+  ttlMsOf,
+} from "@herald/contracts";
 import { createGroupCommit, type Logger, type PeriodicTask, runEvery } from "@herald/kit";
 import { laneOf } from "@herald/rules";
 import type { Deps } from "../deps.ts";
+import { expansionAt } from "../domain/expansions.ts";
 import { pauseOf } from "../project-rules.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { ActivitySends } from "./activity-sends.ts";
 import type { RuleEvaluator } from "./rule-evaluator.ts";
 
-/** The expansion that is next, as registry needs it. The time to live of devices of some zones begins with it. */
-const nextOf = ({ _id, expansions, expiresAt }: NotificationRecord) => {
+/** The expansion that is next, as registry needs it. The time to live of its devices begins with it, if others have another time. */
+const nextOf = ({ _id, expansions, expiresAt, content }: NotificationRecord) => {
   if (!expansions) throw new Error(`${_id} has no expansions`);
-  const { n, list, local } = expansions;
-  const { at, zones, skip } = list[n] ?? {};
+  const { n, local } = expansions;
+  const { at, zones, buckets, skip } = expansionAt(expansions, n) ?? {};
+  const ttlMs = local?.ttlMs ?? (buckets && ttlMsOf(content.ttl));
+  const end = at && ttlMs !== undefined ? new Date(at.getTime() + ttlMs) : expiresAt;
   return {
     page: n * pagesOfExpansion,
-    expiresAt: (at && local ? new Date(at.getTime() + local.ttlMs) : expiresAt).toISOString(),
-    expansion: { n, ...(zones && { zones: [...zones] }), ...(skip && { skip }) },
+    expiresAt: (end < expiresAt || local ? end : expiresAt).toISOString(),
+    expansion: { n, ...(zones && { zones: [...zones] }), ...(buckets && { buckets }), ...(skip && { skip }) },
   };
 };
 

@@ -9,9 +9,23 @@ import {
 } from "@herald/contracts";
 import { planWaves, type ZoneWave } from "@herald/rules";
 import type { Deps } from "../deps.ts";
-import { type Expansions, isTooLate, replan, withExpanded } from "../domain/expansions.ts";
+import {
+  type Expansions,
+  expansionAt,
+  firstPart,
+  isTooLate,
+  replan,
+  tookPlace,
+  withExpanded,
+} from "../domain/expansions.ts";
+import { judge, planRollout, type Verdict } from "../domain/rollout.ts";
 import { pauseOf } from "../project-rules.ts";
-import { expansionOf, type NotificationState } from "../stores/notification-document.ts";
+import {
+  beginningOf,
+  expansionOf,
+  type NotificationState,
+  type ShownNotification,
+} from "../stores/notification-document.ts";
 import { toAccepted, toAcceptedAgain, toExpanded, toLastExpansion, toRecheck } from "../stores/notification-steps.ts";
 import type { DueMessages, Finisher } from "./follow-up.ts";
 
@@ -19,30 +33,73 @@ import type { DueMessages, Finisher } from "./follow-up.ts";
 const zonesOf = async (bus: Bus, { projectId, content }: Pick<SendV1, "projectId" | "content">): Promise<string[]> =>
   (await sendRequest(bus, audienceRequests.zones, { projectId, ...audienceOfContent(content) })).zones;
 
+/** How often a rollout that is held is looked at. */
+const lookAgainMs = 2_000;
+/** Devices that wait for longer than this have a set time, such as the end of quiet hours: a rollout does not wait for them. */
+const laterMs = 300_000;
+
 /** How often a paused notification whose time has come is looked at. A resume makes it due. */
 const pausedCheckMs = 3_600_000;
 
-type ExpansionDeps = Pick<Deps, "bus" | "notifications" | "now" | "rules"> & {
+/** What decides the expansions of a notification. */
+type Planned = Pick<SendV1, "projectId" | "notificationId" | "content" | "local" | "sendAt" | "acceptedAt">;
+type PlannedParts = Pick<Planned, "projectId" | "notificationId" | "content"> & { readonly at: Date };
+
+type ExpansionDeps = Pick<Deps, "bus" | "ledger" | "notifications" | "now" | "outbox" | "rules"> & {
   readonly finisher: Finisher;
   readonly dueMessages: DueMessages;
 };
 
 /** The expansions of large sends: usually one; several in turn, each at its time, if the time is that of each device. */
-export const createExpansions = ({ bus, notifications, finisher, dueMessages, rules, now }: ExpansionDeps) => {
+export const createExpansions = (deps: ExpansionDeps) => {
+  const { bus, ledger, notifications, finisher, dueMessages, outbox, rules, now } = deps;
   const waves = async (
     local: NonNullable<Expansions["local"]>,
     of: Pick<SendV1, "projectId" | "content">,
   ): Promise<ZoneWave[]> => planWaves(local, await zonesOf(bus, of));
+
+  const planParts = async ({ projectId, notificationId, content, at }: PlannedParts): Promise<Expansions> => {
+    const { devices } = await sendRequest(bus, audienceRequests.size, { projectId, ...audienceOfContent(content) });
+    const plan = planRollout(notificationId, content.rollout ?? {}, devices);
+    return firstPart({ ...plan, past: { n: 0, batches: 0, devices: 0 }, begun: 1 }, at);
+  };
+
+  /** Whether the next part of a rollout may begin, by what became of the devices before it. */
+  const verdictOf = async (document: ShownNotification): Promise<Verdict> => {
+    const { _id, projectId, content, expansions, expanded } = document;
+    const { rollout } = expansions ?? {};
+    const { per_minute: perMinute, stop_if: stopIf } = content.rollout ?? {};
+    if (!rollout || !content.rollout || (perMinute ?? stopIf) === undefined) return undefined;
+    const [sums, waiting] = await Promise.all([
+      ledger.sums(projectId, _id),
+      ledger.waiting(projectId, _id, new Date(now().getTime() + laterMs)),
+    ]);
+    return judge(content.rollout, rollout, { ...sums, released: expanded?.devices ?? 0, waiting });
+  };
+
+  /** The expansions as they are planned when expansion `n` begins. One that takes place again keeps its zones, and those behind it. */
+  const planned = async (
+    document: ShownNotification,
+    expansions: Expansions,
+  ): Promise<Pick<Expansions, "list" | "rollout">> => {
+    const { n, list, local, rollout } = expansions;
+    const at = now();
+    if (local) return { list: tookPlace(expansions, n) ? list : replan(expansions, await waves(local, document)) };
+    if (!rollout) return { list };
+    // Devices may have come or gone since a scheduled one was accepted.
+    if (n === 0 && document.expanded === undefined) return planParts({ ...document, notificationId: document._id, at });
+    return { list: list.map((one) => (one === expansionAt(expansions, n) ? { ...one, at } : one)), rollout };
+  };
 
   /** Not after a stop: its devices are only counted. */
   const isHeld = ({ projectId, paused, stop }: NotificationState) =>
     !stop && (paused !== undefined || pauseOf(rules, projectId) !== undefined);
 
   return {
-    planOf: async (
-      send: Pick<SendV1, "projectId" | "content" | "local" | "sendAt" | "acceptedAt">,
-    ): Promise<Expansions> =>
-      send.local ? { n: 0, list: await waves(send.local, send), local: send.local } : expansionOf(send),
+    planOf: async (send: Planned): Promise<Expansions> => {
+      if (send.local) return { n: 0, list: await waves(send.local, send), local: send.local };
+      return send.content.rollout ? planParts({ ...send, at: beginningOf(send) }) : expansionOf(send);
+    },
 
     /** Begins the next expansion if its time has come. False when it still waits, or nothing is left to expand. Repeatable. */
     begin: async (projectId: ProjectId, id: NotificationId): Promise<boolean> => {
@@ -52,7 +109,8 @@ export const createExpansions = ({ bus, notifications, finisher, dueMessages, ru
       if (!document || !expansions) return false;
       // After a crash behind the update below, the message is redelivered, and the expansion must still be commanded.
       if (step === "accepted" || step === "expanding") return true;
-      const next = expansions.list[expansions.n];
+      const { n, rollout } = expansions;
+      const next = expansionAt(expansions, n);
       if (step !== "scheduled" || !next || next.at > now()) return false;
       // What expires meanwhile is expanded, so that its devices are counted.
       if (document.expiresAt > now() && isHeld(document)) {
@@ -63,15 +121,29 @@ export const createExpansions = ({ bus, notifications, finisher, dueMessages, ru
         if (known?.step === "scheduled" && !isHeld(known)) await dueMessages.publish(known, now());
         return false;
       }
-      if (next.devices === undefined && isTooLate(expansions, now())) {
+      const isNew = !tookPlace(expansions, n);
+      if (isNew && !rollout && isTooLate(expansions, now())) {
         await notifications.advance(projectId, id, toLastExpansion({ expansions }, now(), false));
         await finisher.check(projectId, id);
         return false;
       }
-      const { local, list } = expansions;
-      // One that takes place again keeps its zones, and those behind it.
-      const planned = local && next.devices === undefined ? replan(expansions, await waves(local, document)) : list;
-      return notifications.advance(projectId, id, toAccepted({ ...document, expansions }, planned));
+      const verdict = isNew && rollout && document.expiresAt > now() ? await verdictOf(document) : undefined;
+      if (verdict && "stop" in verdict) {
+        await notifications.pause(document, { at: now(), reason: verdict.stop }, expansions);
+        await outbox.flushNotification(document);
+        return false;
+      }
+      if (verdict) {
+        const again = new Date(now().getTime() + lookAgainMs);
+        if (await notifications.advance(projectId, id, toRecheck({ ...document, expansions }, again, verdict.held)))
+          await dueMessages.schedule(document, again);
+        return false;
+      }
+      return notifications.advance(
+        projectId,
+        id,
+        toAccepted({ ...document, expansions }, await planned(document, expansions)),
+      );
     },
 
     /** Registry has partitioned every batch of an expansion. Schedules the next one, or waits for the end. Repeatable. */

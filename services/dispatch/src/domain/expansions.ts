@@ -1,10 +1,13 @@
-import type { ExpandedV1, LocalTime, Notification, Wave } from "@herald/contracts";
+import type { ExpandedV1, LocalTime, Notification, NotificationContent, RolloutState, Wave } from "@herald/contracts";
 import { maxWavesMs, type ZoneWave } from "@herald/rules";
+import { type Buckets, bucketsOfPart, nextPartAt, outcomesOf, type RolloutProgress, shownProgress } from "./rollout.ts";
 
 /** An expansion of a notification, and what it addressed, once it has. */
 type StoredExpansion = Pick<ZoneWave, "at" | "skip"> & {
   /** Only devices of these time zones; absent: of all. */
   readonly zones?: readonly string[];
+  /** Only devices of these buckets; absent: of all. */
+  readonly buckets?: Buckets;
   readonly devices?: number;
   readonly batches?: number;
 };
@@ -16,11 +19,24 @@ export type Expansions = {
   readonly list: readonly StoredExpansion[];
   /** They are cut by the time zones of devices, for this local time. */
   readonly local?: LocalTime;
+  /** They are parts of a rollout. The list has the last one that took place, and the next one. */
+  readonly rollout?: RolloutProgress;
   /** When one was commanded again, because messages were lost. */
   readonly againAt?: Date;
 };
 
 export const oneExpansion = (at: Date): Expansions => ({ n: 0, list: [{ at }] });
+
+/** Expansion `n`; undefined after the last one. */
+export const expansionAt = ({ list, rollout }: Expansions, n: number): StoredExpansion | undefined =>
+  list[n - (rollout?.past.n ?? 0)];
+
+/** The first expansion of a rollout, of which none took place yet, or all take place again. */
+export const firstPart = (rollout: RolloutProgress, at: Date): Expansions => {
+  const buckets = bucketsOfPart(rollout, 0);
+  const past = { n: 0, batches: 0, devices: 0 };
+  return { n: 0, list: [{ at, ...(buckets && { buckets }) }], rollout: { ...rollout, past } };
+};
 
 /**
  * The list as it is known when the next expansion begins, with the zones that devices have by now. A zone that came since belongs to the one
@@ -46,26 +62,35 @@ export const replan = ({ n, list }: Expansions, planned: readonly ZoneWave[]): E
 export const isTooLate = ({ n, list: [first] }: Expansions, now: Date): boolean =>
   n > 0 && first !== undefined && now.getTime() > first.at.getTime() + maxWavesMs;
 
-/** What expansion `n` addressed, in the list, and with that of the others. */
+type Sums = { readonly batches: number; readonly devices: number };
+
+const sumOf = (parts: readonly Partial<Sums>[]): Sums => ({
+  batches: parts.reduce((sum, { batches = 0 }) => sum + batches, 0),
+  devices: parts.reduce((sum, { devices = 0 }) => sum + devices, 0),
+});
+
+type Known = {
+  readonly expansions: Expansions;
+  readonly expanded?: { readonly unmatched: readonly string[] } | undefined;
+};
+
+/** What expansion `n` addressed, in the list, and with that of the others. `next`: the one that follows. */
 export const withExpanded = (
-  {
-    expansions,
-    expanded,
-  }: {
-    readonly expansions: Expansions;
-    readonly expanded?: { readonly unmatched: readonly string[] } | undefined;
-  },
+  { expansions, expanded }: Known,
   { n, batches, devices, unmatched, pages }: Pick<ExpandedV1, "n" | "batches" | "devices" | "unmatched" | "pages">,
   at: Date,
 ) => {
-  const list = expansions.list.map((one, index) => (index === n ? { ...one, batches, devices } : one));
-  const sum = (field: "batches" | "devices") => list.reduce((total, one) => total + (one[field] ?? 0), 0);
+  const { rollout } = expansions;
+  const current = expansionAt(expansions, n);
+  const list = expansions.list.map((one) => (one === current ? { ...one, batches, devices } : one));
+  const sums = sumOf([...(rollout ? [rollout.past] : []), ...list]);
   const before = n > 0 && expanded && new Set(expanded.unmatched);
   return {
-    list,
+    ...(rollout && current
+      ? withNextPart(rollout, { ...current, batches, devices }, n, sums, at)
+      : { list, next: list[n + 1], past: undefined }),
     expanded: {
-      batches: sum("batches"),
-      devices: sum("devices"),
+      ...sums,
       // A target matched if it did in one of the expansions.
       unmatched: before ? unmatched.filter((target) => before.has(target)) : [...unmatched],
       ...(pages && list.length === 1 && { pages }),
@@ -73,6 +98,19 @@ export const withExpanded = (
     },
   };
 };
+
+/** The list of a rollout after part `n`, with the next one: at once if it takes place again. */
+const withNextPart = (rollout: RolloutProgress, done: StoredExpansion & Sums, n: number, sums: Sums, now: Date) => {
+  const buckets = bucketsOfPart(rollout, n + 1);
+  const at = n + 1 < rollout.begun ? now : nextPartAt(rollout, { ...done, n });
+  const next: StoredExpansion | undefined = buckets && { at, buckets };
+  const past = { n, batches: sums.batches - done.batches, devices: sums.devices - done.devices };
+  return { list: [done, ...(next ? [next] : [])], next, past };
+};
+
+/** Whether an expansion took place before: it does again after a loss of messages. */
+export const tookPlace = (expansions: Expansions, n: number): boolean =>
+  expansions.rollout ? n < expansions.rollout.begun : expansionAt(expansions, n)?.devices !== undefined;
 
 /** The expansions as clients see them, if there are several by plan. Those that will not take place any more are left out. */
 export const shownWaves = ({
@@ -89,3 +127,25 @@ export const shownWaves = ({
     const begun = index === expansions.n && step !== "scheduled";
     return [{ ...shown, status: begun ? "sending" : "scheduled" }];
   });
+
+type OfRollout = {
+  readonly content: NotificationContent;
+  readonly expansions?: Expansions;
+  readonly expanded?: { readonly devices: number };
+  readonly step?: string | undefined;
+  readonly nextAt?: Date | undefined;
+};
+
+/** A rollout as clients see it. `counts`: what became of its devices. */
+export const shownRollout = (
+  { content: { rollout = {} }, expansions, expanded, ...state }: OfRollout,
+  counts: Parameters<typeof outcomesOf>[1],
+): RolloutState => {
+  const { rollout: progress, list = [] } = expansions ?? {};
+  return {
+    ...rollout,
+    ...(progress ? shownProgress(progress, list, state) : { phase: "waiting" }),
+    released: expanded?.devices ?? 0,
+    ...outcomesOf(rollout, counts),
+  };
+};

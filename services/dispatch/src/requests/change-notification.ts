@@ -1,6 +1,7 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
 import {
   knownZone,
+  minPerMinute,
   type NotificationContent,
   notificationRequests,
   type SendV1,
@@ -10,8 +11,16 @@ import { HeraldError } from "@herald/kit";
 import { scheduleOf, scheduleProblems } from "@herald/rules";
 import type { z } from "zod";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
-import type { NotificationState } from "../stores/notification-document.ts";
-import { type FindNotification, getStored, notificationView, readChanged } from "./notifications.ts";
+import type { NotificationState, ShownNotification } from "../stores/notification-document.ts";
+import { slowedDown } from "../stores/notification-steps.ts";
+import {
+  type FindNotification,
+  getStored,
+  notificationView,
+  type RecentSums,
+  readChanged,
+  viewOf,
+} from "./notifications.ts";
 
 type Change = z.output<typeof notificationRequests.change.request>["change"];
 
@@ -48,20 +57,49 @@ const requireTime = ({ notificationId, sendAt }: SendV1): void => {
     throw new HeraldError("notification-started", `${notificationId} is being sent; cancel it and send another`);
 };
 
+/** A rollout at a lower speed. @throws HeraldError `notification-final`, or `validation-failed` */
+const slower = (document: ShownNotification, perMinute: number) => {
+  const { content, expansions, status, end, stop } = document;
+  if (end || stop)
+    throw new HeraldError("notification-final", `the notification is ${status}: nothing is left to slow down`);
+  const { rollout } = expansions ?? {};
+  if (!expansions || rollout?.perMinute === undefined)
+    throw new HeraldError("validation-failed", "notification.rollout: it has no speed that could be lowered");
+  const [min, max] = [minPerMinute(rollout.audience), rollout.perMinute];
+  if (perMinute < min || perMinute > max)
+    throw new HeraldError(
+      "validation-failed",
+      `notification.rollout.per_minute: must be from ${min} to ${max}: it may be lowered`,
+    );
+  return {
+    content: { ...content, rollout: { ...content.rollout, per_minute: perMinute } },
+    expansions: { ...expansions, rollout: { ...rollout, perMinute } },
+    known: expansions,
+  };
+};
+
 type ChangeDeps = Pick<
   DeliveryDeps,
   "bus" | "dueMessages" | "notifications" | "expansionSteps" | "now" | "outbox" | "recipients"
 > & {
   readonly find: FindNotification;
+  readonly sumsOf: RecentSums;
 };
 
 /** Changes when a notification is sent, until it begins: of a change and the beginning, one wins. */
 export const handleChangeRequests = (deps: ChangeDeps): RequestListener[] => [
   handleRequest(deps.bus, notificationRequests.change, async ({ projectId, notificationId, change, zone }) => {
-    const { notifications, expansionSteps, dueMessages, now } = deps;
+    const { notifications, expansionSteps, dueMessages, sumsOf, now } = deps;
     for (;;) {
-      const document = await getStored(deps, projectId, notificationId, requireTime);
+      const document = await getStored(deps, projectId, notificationId, change.rollout ? undefined : requireTime);
       const at = now();
+      if (change.rollout) {
+        const { content, expansions, known } = slower(document, change.rollout.per_minute);
+        const transition = slowedDown(content, change.rollout.per_minute, known);
+        if (await notifications.advance(projectId, notificationId, transition))
+          return viewOf({ ...document, content, expansions }, sumsOf);
+        continue;
+      }
       requireWaiting(document);
       const content = changed(document.content, change);
       const { sendAt, expiresAt, local } = timeAfter(content, at, zone);
@@ -71,6 +109,7 @@ export const handleChangeRequests = (deps: ChangeDeps): RequestListener[] => [
         acceptedAt: at.toISOString(),
         ...(sendAt && { sendAt }),
         ...(local && { local }),
+        notificationId,
       };
       const expansions = await expansionSteps.planOf(send);
       const after = { content, expiresAt: new Date(expiresAt), expansions };

@@ -17,7 +17,7 @@ import { encodeAfter } from "@herald/mongo";
 import { exportPage } from "@herald/service";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import { stateMaxAgeMs } from "../delivery/notification-cache.ts";
-import { shownWaves } from "../domain/expansions.ts";
+import { shownRollout, shownWaves } from "../domain/expansions.ts";
 import { emptyTally, shownCounts } from "../domain/notification-counts.ts";
 import type { Sweeps } from "../jobs/sweeps.ts";
 import type { Ledger, Sums } from "../stores/ledger.ts";
@@ -126,6 +126,7 @@ export const notificationView = (document: ShownNotification, sums?: Sums): Noti
     failures: { ...failures },
     skips: { ...tally.skips },
     ...(document.expansions?.local && { schedule: shownWaves(document) }),
+    rollout: content.rollout && shownRollout(document, { tally, failures }),
     ...(status === "paused" && paused && { paused: { ...paused, at: paused.at.toISOString() } }),
     ...(end && { completed_at: end.at.toISOString() }),
   };

@@ -3,6 +3,7 @@ import { handleRequest, type RequestListener } from "@herald/bus";
 import { notificationRequests } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { DeliveryDeps } from "../delivery/create-delivery.ts";
+import { type Outcomes, outcomesOf } from "../domain/rollout.ts";
 import type { ShownNotification } from "../stores/notification-document.ts";
 import {
   type FindNotification,
@@ -31,6 +32,10 @@ export const handleNotificationPauses = (deps: PauseDeps): RequestListener[] => 
       throw new HeraldError("notification-final", `the notification is ${status}: nothing is left to send`);
   };
 
+  /** What does not stop the rollout again that stopped. */
+  const outcomesBefore = async ({ projectId, _id, content }: ShownNotification): Promise<Outcomes | undefined> =>
+    content.rollout?.stop_if && outcomesOf(content.rollout, await sumsOf(projectId, _id));
+
   return [
     handleRequest(bus, notificationRequests.pause, async ({ projectId, notificationId, by, reason }) => {
       for (;;) {
@@ -54,7 +59,8 @@ export const handleNotificationPauses = (deps: PauseDeps): RequestListener[] => 
         if ("send" in found) return unstoredView(found.send, now());
         const { document } = found;
         requireOpen(document);
-        if (!document.paused || (await notifications.resume(document, now(), by))) break;
+        if (!document.paused || (await notifications.resume(document, now(), by, await outcomesBefore(document))))
+          break;
       }
       cache.setPaused(notificationId, false);
       const document = await readChanged(deps, projectId, notificationId);

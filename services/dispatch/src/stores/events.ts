@@ -72,9 +72,9 @@ export const notificationChanged = (
 
 export const notificationPaused = (notification: Named, { at, by, reason }: Paused): OutboxEvent =>
   stepEvent(notification, "NotificationPausedV1", at, {
-    reason: "requested",
+    reason: by === undefined ? "failures" : "requested",
     ...(reason !== undefined && { detail: reason }),
-    by,
+    ...(by && { by }),
   });
 
 export const notificationResumed = (notification: Named, at: Date, by: Author): OutboxEvent =>

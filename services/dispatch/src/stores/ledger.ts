@@ -65,6 +65,16 @@ export const createLedger = (db: Db) => {
       return sums;
     },
 
+    /** How many devices of a notification wait for their provider, and how many otherwise until after `later`. */
+    waiting: async (projectId: ProjectId, notificationId: NotificationId, later: Date) => {
+      const projection = { paused: 1, held: 1, dueAt: 1, tally: 1 } as const;
+      const options = { hint: deliveryHints.finish, projection, batchSize, ...deadlineOptions() };
+      const rows = await deliveries.find({ projectId, notificationId, state: "waiting" }, options).toArray();
+      const devicesOf = (some: typeof rows) => some.reduce((sum, { tally }) => sum + tally.devices, 0);
+      const isLater = ({ paused, held, dueAt }: (typeof rows)[number]) => !paused && !held && dueAt && dueAt > later;
+      return { paused: devicesOf(rows.filter(({ paused }) => paused)), later: devicesOf(rows.filter(isLater)) };
+    },
+
     /** Up to {@link maxStarted} rows of a notification that were started before `before` and have no outcomes. */
     started: (projectId: ProjectId, notificationId: NotificationId, before: Date): Promise<DeliveryDocument[]> =>
       findSome(

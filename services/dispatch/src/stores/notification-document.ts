@@ -40,8 +40,8 @@ export type Stop = {
   readonly at: Date;
 };
 
-/** Who paused a notification, when and why. It is in any step, and nothing of it is sent. */
-export type Paused = { readonly at: Date; readonly by: Author; readonly reason?: string };
+/** Who paused a notification, when and why; `by` is absent: its rollout stopped by itself. It is in any step, and nothing of it is sent. */
+export type Paused = { readonly at: Date; readonly by?: Author; readonly reason?: string };
 
 /** The result of the expansion. */
 export type Expanded = {
@@ -198,8 +198,10 @@ export const newFacts = ({ notificationId, projectId, content, ...send }: SendV1
 };
 
 /** The only expansion of a send whose devices all get it at the same time. */
-export const expansionOf = ({ sendAt, acceptedAt }: Pick<SendV1, "sendAt" | "acceptedAt">): Expansions =>
-  oneExpansion(new Date(sendAt ?? acceptedAt));
+export const expansionOf = (send: Pick<SendV1, "sendAt" | "acceptedAt">): Expansions => oneExpansion(beginningOf(send));
+
+export const beginningOf = ({ sendAt, acceptedAt }: Pick<SendV1, "sendAt" | "acceptedAt">): Date =>
+  new Date(sendAt ?? acceptedAt);
 
 /** The only recipient of a list. */
 const soleRecipient = (send: Pick<SendV1, "content" | "recipients">): string[] =>

@@ -1,17 +1,10 @@
-import type { NotificationContent } from "@herald/contracts";
+import type { HeldReason, NotificationContent } from "@herald/contracts";
 import type { Filter, UpdateFilter } from "mongodb";
-import type { Expansions } from "../domain/expansions.ts";
+import { type Expansions, firstPart, tookPlace, type withExpanded } from "../domain/expansions.ts";
 import { emptyTally, type Failures, finalStatus, type Tally } from "../domain/notification-counts.ts";
+import type { Outcomes } from "../domain/rollout.ts";
 import type { Claim } from "./delivery-document.ts";
-import type {
-  End,
-  Expanded,
-  Holder,
-  NotificationDocument,
-  NotificationState,
-  Paused,
-  Stop,
-} from "./notification-document.ts";
+import type { End, Holder, NotificationDocument, NotificationState, Paused, Stop } from "./notification-document.ts";
 
 /**
  * The states of a notification, and every change from one to another: which documents it applies to, and what it changes. Each is one
@@ -62,18 +55,39 @@ type Expanding = Pick<NotificationState, "changedAt"> & { readonly expansions: E
  * `scheduled` → `accepted`: the next expansion begins. Of several callers one makes it, and none after a change of the notification's time.
  * `list`: the expansions as they are planned now.
  */
-export const toAccepted = ({ expansions: { n }, changedAt }: Expanding, list: Expansions["list"]): Transition => ({
-  filter: { step: "scheduled", "expansions.n": n, changedAt: changedAt ?? absent },
-  update: {
-    $set: { step: "accepted", "expansions.list": list, ...(n === 0 && { status: "accepted" }) },
-    $unset: { nextAt: "" },
-  },
-});
+export const toAccepted = (
+  { expansions, changedAt, paused }: Expanding & Pick<NotificationState, "paused">,
+  { list, rollout }: Pick<Expansions, "list" | "rollout">,
+): Transition => {
+  const { n } = expansions;
+  const { held: _, ...progress } = rollout ?? {};
+  // Of the replicas that judge a rollout, one pauses it or begins its next part, and none overwrites a lower speed.
+  const judged = {
+    paused: paused ? some : absent,
+    "expansions.rollout.perMinute": expansions.rollout?.perMinute ?? absent,
+  };
+  return {
+    filter: { step: "scheduled", "expansions.n": n, changedAt: changedAt ?? absent, ...(rollout && judged) },
+    update: {
+      $set: {
+        step: "accepted",
+        "expansions.list": list,
+        ...(rollout && { "expansions.rollout": { ...progress, begun: Math.max(rollout.begun, n + 1) } }),
+        ...(n === 0 && { status: "accepted" }),
+      },
+      $unset: { nextAt: "" },
+    },
+  };
+};
 
-/** `scheduled`, its time has come, and it is paused: it is looked at again at `nextAt`. */
-export const toRecheck = ({ expansions: { n }, changedAt }: Expanding, nextAt: Date): Transition => ({
+/** `scheduled`, its time has come, and it may not begin: it is looked at again at `nextAt`. `held`: why a rollout does not. */
+export const toRecheck = (
+  { expansions: { n }, changedAt }: Expanding,
+  nextAt: Date,
+  held?: HeldReason,
+): Transition => ({
   filter: { step: "scheduled", "expansions.n": n, changedAt: changedAt ?? absent },
-  update: { $set: { nextAt } },
+  update: { $set: { nextAt, ...(held && { "expansions.rollout.held": held }) } },
 });
 
 /** What decides when a notification is sent. */
@@ -112,19 +126,22 @@ const shownAsSending = (filter: Filter<NotificationDocument>, update: UpdateFilt
 export const toExpanding = (n: number, now: Date) =>
   shownAsSending({ step: "accepted", "expansions.n": n }, { $set: { step: "expanding", nextAt: checkAfter(now) } });
 
-type Done = { readonly list: Expansions["list"]; readonly expanded: Expanded };
+type Done = ReturnType<typeof withExpanded>;
 
 /**
  * Registry has partitioned all devices of the expansion, or those that a lost one had left out: to `scheduled` for the next one, or to
  * `delivering` after the last one, a stop or a loss. `next`: the next one.
  */
-export const toExpanded = (known: NotificationState & Expanding, { list, expanded }: Done, now: Date) => {
+export const toExpanded = (
+  known: NotificationState & Expanding,
+  { list, expanded, past, ...done }: Done,
+  now: Date,
+) => {
   const { step, stop } = known;
   const { n } = known.expansions;
   const isLost = step === "delivering";
   // After a loss, those that took place before a stop take place again.
-  const following = isLost ? undefined : list[n + 1];
-  const next = stop && following?.devices === undefined ? undefined : following;
+  const next = isLost || (stop && !tookPlace(known.expansions, n + 1)) ? undefined : done.next;
   const transition: Transition = {
     filter: {
       "expansions.n": n,
@@ -134,6 +151,7 @@ export const toExpanded = (known: NotificationState & Expanding, { list, expande
     update: {
       $set: {
         "expansions.list": list,
+        ...(past && { "expansions.rollout.past": past }),
         expanded,
         ...(next
           ? { step: "scheduled", "expansions.n": n + 1, nextAt: next.at }
@@ -151,7 +169,7 @@ export const toLastExpansion = ({ expansions: { n, list } }: Expanding, now: Dat
   update: {
     $set: {
       step: "delivering",
-      "expansions.list": list.filter((one, index) => index < n || one.devices !== undefined),
+      "expansions.list": list.filter(({ devices }) => devices !== undefined),
       nextAt: checkAfter(now),
       ...(cancelled && { status: "cancelled" as const, stop: { kind: "cancelled" as const, at: now } }),
     },
@@ -179,13 +197,18 @@ export const toDeliveringPart = (now: Date) =>
 export const toAcceptedAgain = (
   { step, expanded, expansions }: NotificationState & Expanding,
   now: Date,
-): Transition => ({
-  filter: { step, "expansions.n": expansions.n, "expanded.at": expanded?.at ?? absent },
-  update: {
-    $set: { step: "accepted", "expansions.againAt": now, ...(step === "delivering" && { "expansions.n": 0 }) },
-    $unset: { nextAt: "" },
-  },
-});
+): Transition => {
+  const { n, rollout } = expansions;
+  const first = rollout ? { expansions: { ...firstPart(rollout, now), againAt: now } } : { "expansions.n": 0 };
+  const again = rollout && step === "delivering" ? {} : { "expansions.againAt": now };
+  return {
+    filter: { step, "expansions.n": n, "expanded.at": expanded?.at ?? absent },
+    update: {
+      $set: { step: "accepted", ...again, ...(step === "delivering" && first) },
+      $unset: { nextAt: "" },
+    },
+  };
+};
 
 /** `sending` → `delivering`, after its rows moved to `deliveries`. */
 export const toDeliveringMoved: Transition = {
@@ -202,13 +225,35 @@ export const cancelled = (now: Date): Transition => ({
   update: { $set: { status: "cancelled", stop: { kind: "cancelled", at: now } }, $unset: { paused: "" } },
 });
 
-/** Pauses a notification in any step but `sending`: the step stays. Not while a stop is counted. */
-export const paused = (paused: Paused): Transition => ({
-  filter: { step: { $exists: true, $ne: "sending" }, stop: absent, paused: absent },
+/**
+ * Pauses a notification in any step but `sending`: the step stays. Not while a stop is counted. `judged`: a rollout stops by itself before
+ * its next part, unless that has begun or it was resumed since it was judged.
+ */
+export const paused = (paused: Paused, judged?: Expansions): Transition => ({
+  filter: {
+    step: { $exists: true, $ne: "sending" },
+    stop: absent,
+    paused: absent,
+    ...(judged && {
+      step: "scheduled",
+      "expansions.n": judged.n,
+      "expansions.rollout.before": judged.rollout?.before ?? absent,
+    }),
+  },
   update: { $set: { paused } },
 });
 
-export const resumed: Transition = { filter: { step: some, paused: some }, update: { $unset: { paused: "" } } };
+/** `before`: the outcomes of a rollout so far, which do not stop it again. */
+export const resumed = (before?: Outcomes): Transition => ({
+  filter: { step: some, paused: some },
+  update: { $unset: { paused: "" }, ...(before && { $set: { "expansions.rollout.before": before } }) },
+});
+
+/** A lower speed of a rollout, unless it was changed since it was read. The part that is planned already keeps its time. */
+export const slowedDown = (content: NotificationContent, perMinute: number, known: Expansions): Transition => ({
+  filter: { step: some, stop: absent, "expansions.rollout.perMinute": known.rollout?.perMinute ?? absent },
+  update: { $set: { "expansions.rollout.perMinute": perMinute, content: JSON.stringify(content) } },
+});
 
 /** Records that the send can never succeed. Its expansion, if it is still to come, counts its devices. */
 export const abandoned = (now: Date): [Transition, Transition] => {

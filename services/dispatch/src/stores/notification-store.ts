@@ -17,8 +17,9 @@ import {
 } from "@herald/mongo";
 import { personKeysOf } from "@herald/rules";
 import type { Db } from "mongodb";
-import { oneExpansion } from "../domain/expansions.ts";
+import { type Expansions, oneExpansion } from "../domain/expansions.ts";
 import { emptyTally } from "../domain/notification-counts.ts";
+import type { Outcomes } from "../domain/rollout.ts";
 import {
   eventsOfSend,
   notificationChanged,
@@ -206,17 +207,17 @@ export const createNotificationStore = (db: Db) => {
       stop?.kind === "cancelled" || (await advance(projectId, _id, cancelled(now))),
 
     /** Pauses a notification. False when it is paused, was stopped or has ended since it was read. */
-    pause: (known: NotificationState, pause: Paused): Promise<boolean> => {
-      const { filter, update } = paused(pause);
+    pause: (known: NotificationState, pause: Paused, judged?: Expansions): Promise<boolean> => {
+      const { filter, update } = paused(pause, judged);
       const event = notificationPaused(known, pause);
       return advance(known.projectId, known._id, { filter, update: { ...update, $push: { outbox: event } } });
     },
 
     /** Resumes a notification. False when it is not paused. */
-    resume: (known: NotificationState, at: Date, by: Author): Promise<boolean> => {
+    resume: (known: NotificationState, at: Date, by: Author, before?: Outcomes): Promise<boolean> => {
+      const { filter, update } = resumed(before);
       const event = notificationResumed(known, at, by);
-      const update = { ...resumed.update, $push: { outbox: event } };
-      return advance(known.projectId, known._id, { filter: resumed.filter, update });
+      return advance(known.projectId, known._id, { filter, update: { ...update, $push: { outbox: event } } });
     },
 
     /** Makes the sweep check now what waits although its time, or that of its first wave, has come: of a project, or of all. */

@@ -1,4 +1,4 @@
-import { type DeviceId, deviceBucket, type NotificationId, type ProjectId } from "@herald/contracts";
+import { bucketOf, type DeviceId, type NotificationId, type ProjectId } from "@herald/contracts";
 import { deadlineOptions, findByIds } from "@herald/mongo";
 import type { Db, WithId } from "mongodb";
 import { rootGeneration } from "../domain/batch.ts";
@@ -76,7 +76,7 @@ const batchesWith = ({ _id, expanded }: RowSource, id: DeviceId): string[] | und
   // A small send has a single page.
   const pages = expanded?.at ? expanded.pages : expanded && { buckets: Number.POSITIVE_INFINITY, ...expanded };
   if (!pages) return undefined;
-  const page = Math.floor(deviceBucket(id) / pages.buckets);
+  const page = Math.floor(bucketOf(id) / pages.buckets);
   return Array.from({ length: pages.batches }, (_, n) => `${_id}/${page}/${n}`);
 };
 

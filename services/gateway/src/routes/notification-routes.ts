@@ -14,6 +14,7 @@ import {
   PauseNotification,
   type ProjectId,
   pageOf,
+  Rollout,
   recipientLimits,
   recipientRequests,
   SendNotification,
@@ -33,6 +34,7 @@ import { accepted, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute } from "../http/route.ts";
 import type { Attempt } from "../idempotency/idempotency.ts";
 import { acceptedView, acceptNotification, renderSend, rulesFor, sendCommand } from "../sending/accept-notification.ts";
+import { checkRollout } from "../sending/check-rollout.ts";
 import { dryRun } from "../sending/dry-run.ts";
 import { sendBatch } from "../sending/send-batch.ts";
 import { sendOperation } from "../sending/send-operation.ts";
@@ -61,8 +63,10 @@ const storedReply = async ({ sendRequest }: RequestDeps, projectId: ProjectId, n
     opens: _opens,
     schedule: _schedule,
     paused: _paused,
-    ...content
+    rollout,
+    ...others
   } = rest;
+  const content = { ...others, rollout: rollout && Rollout.strip().parse(rollout) };
   const { sendAt } = scheduleOf(content, { at: new Date(acceptedAt), zone: "UTC" });
   return accepted(acceptedView({ notificationId, content, acceptedAt, ...(sendAt && { sendAt }) }));
 };
@@ -173,6 +177,7 @@ export const notificationRoutes = [
         sendOperation(deps, projectId, {
           validate: async (at) => {
             const send = await accept({ id: newNotificationId(at), at });
+            if (notification.rollout) await checkRollout(deps, send.command);
             return {
               sends: [send],
               reply: ([id = send.command.notificationId]) => reply({ ...send.command, notificationId: id }),
@@ -213,9 +218,9 @@ export const notificationRoutes = [
     },
   }),
   forwardRoute("changeNotification", "patch /api/v1/notifications/{id}", {
-    summary: "Change when a notification is sent",
+    summary: "Change when a notification is sent, or how fast",
     description:
-      "Before it begins; in waves: before the first one. `null` removes `time_zone`, `past` or `ttl`. Absent fields stay as they are. To change its texts, cancel it and send another.",
+      "When: before it begins; in waves: before the first one. The speed of a rollout may be lowered until it has ended. `null` removes `time_zone`, `past` or `ttl`. Absent fields stay as they are. To change its texts, cancel it and send another.",
     access: project("send"),
     body: ChangeNotification,
     forward: notificationRequests.change,

@@ -2,6 +2,7 @@ import {
   isNowOrNever,
   isTemplated,
   knownZone,
+  lifeMsOf,
   type Notification,
   type NotificationContent,
   type NotificationId,
@@ -10,7 +11,6 @@ import {
   type ProjectId,
   type SendNotification,
   type SendV1,
-  ttlMsOf,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import {
@@ -81,7 +81,7 @@ export const sendCommand = ({ projectId, id, at, notification, zone, personal, r
     content,
     acceptedAt: at.toISOString(),
     ...(content.send_at === undefined
-      ? { expiresAt: new Date(at.getTime() + ttlMsOf(content.ttl)).toISOString() }
+      ? { expiresAt: new Date(at.getTime() + lifeMsOf(content)).toISOString() }
       : scheduleOf(content, { at, zone: knownZone(zone) })),
     ...(personal && { personal }),
     ...(recipients && { recipients }),
@@ -171,6 +171,7 @@ export const acceptedView = ({
   id: notificationId,
   status: sendAt === undefined ? "accepted" : "scheduled",
   ...content,
+  rollout: content.rollout && { ...content.rollout, phase: "waiting", released: 0, outcomes: 0, failed: 0 },
   counts: {
     ...{ devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0, skipped: 0, pending: 0 },
     ...{ opened: 0, receipts_asked: 0, received: 0, dismissed: 0 },

@@ -13,6 +13,7 @@ import { createRenderPersonal, weighPayloads } from "@herald/payload";
 import { askedRulesOf, placeholderValues, planWaves, rulesOfSend, type SendRules } from "@herald/rules";
 import type { RequestDeps } from "../deps.ts";
 import type { RulesDeps } from "./accept-notification.ts";
+import { plannedRollout } from "./check-rollout.ts";
 import { renderSamples } from "./render-samples.ts";
 
 /** Longer than for other requests: registry reads every device of the audience. */
@@ -98,11 +99,13 @@ export const dryRun = async ({ sendRequest, openTokens, projects }: DryRunDeps, 
   const sample = personalSample(command);
   const rendered = renderSamples(sample, shown);
   const weights = weighPayloads(sample.content, sample, openTokens.length, undefined);
+  const total = devices.ios + devices.android + devices.web;
   return {
     dry_run: true,
-    devices: { total: devices.ios + devices.android + devices.web, ...devices },
+    devices: { total, ...devices },
     unmatched,
     ...(local && { schedule: scheduleOfZones(local, zones) }),
+    ...(content.rollout && { rollout: plannedRollout(content.rollout, total) }),
     ...(countedRules && { skips, delayed: delaysOf(delayed), evaluated_later: rules?.cap ? ["frequency-cap"] : [] }),
     rendered,
     sizes: Object.fromEntries(Object.entries(weights).filter(([name]) => name in rendered)),

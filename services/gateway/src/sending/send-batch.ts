@@ -31,15 +31,12 @@ type ValidatedOne = { readonly send: ParsedSend } | { readonly faults: readonly 
 /** Throws validation-failed with at most `maxProblems` problems, named after `name`. */
 const parseOne = (sent: unknown, name: string, maxProblems: number) => {
   const notification = parseBody(NewNotification, sent, { prefix: name, max: maxProblems });
-  if (notification.recipients !== undefined)
-    throw new HeraldError(
-      "validation-failed",
-      `${name}.recipients: is not accepted in a batch; use POST /api/v1/notifications`,
-    );
-  if (notification.dry_run !== true) return notification;
+  const alone = ["recipients", "rollout", "dry_run"] as const;
+  const refused = alone.find((field) => notification[field] !== undefined && notification[field] !== false);
+  if (refused === undefined) return notification;
   throw new HeraldError(
     "validation-failed",
-    `${name}.dry_run: is not accepted in a batch; use POST /api/v1/notifications`,
+    `${name}.${refused}: is not accepted in a batch; use POST /api/v1/notifications`,
   );
 };
 

@@ -26,22 +26,23 @@ export const sampleEvery = 64;
 
 export const allBuckets: BucketRange = { from: 0, to: bucketCount - 1 };
 
-export const firstPage = (audience: number): BucketRange => {
-  if (audience <= smallAudience) return allBuckets;
+/** The first page of an audience, of whose buckets only those of `within` are read. */
+export const firstPage = (audience: number, within = allBuckets): BucketRange => {
+  if (audience <= smallAudience) return within;
   const width = Math.max(1, Math.floor((bucketCount * pageDevices) / audience));
-  return { from: 0, to: Math.min(width, bucketCount) - 1 };
+  return { from: within.from, to: Math.min(within.from + width - 1, within.to) };
 };
 
 /** The next page, with as many buckets; undefined after the last. */
-export const nextPage = ({ from, to }: BucketRange): BucketRange | undefined => {
-  if (to >= bucketCount - 1) return undefined;
-  return { from: to + 1, to: Math.min(to + (to - from + 1), bucketCount - 1) };
+export const nextPage = ({ from, to }: BucketRange, within = allBuckets): BucketRange | undefined => {
+  if (to >= within.to) return undefined;
+  return { from: to + 1, to: Math.min(to + (to - from + 1), within.to) };
 };
 
 /** How many buckets each page has, derived from any page; undefined: no page with this number has them. The last page may have fewer. */
-export const pageBuckets = (page: number, { from, to }: BucketRange): number | undefined => {
+export const pageBuckets = (page: number, { from, to }: BucketRange, within = allBuckets): number | undefined => {
   const inExpansion = page % pagesOfExpansion;
-  const buckets = inExpansion === 0 ? to - from + 1 : from / inExpansion;
+  const buckets = inExpansion === 0 ? to - from + 1 : (from - within.from) / inExpansion;
   return Number.isInteger(buckets) && buckets > 0 ? buckets : undefined;
 };
 

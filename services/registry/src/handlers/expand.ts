@@ -51,7 +51,9 @@ export const partitionPage = async (
   const { query, byZone, first } = await queryOfExpansion(audience, whole, expansion);
   const chosen = byZone === undefined ? {} : { byZone };
   const range =
-    toBucket === undefined ? (first ?? (await firstRange(audience, query))) : { from: fromBucket, to: toBucket };
+    toBucket === undefined
+      ? (first ?? (await firstRange(audience, query, expansion.buckets)))
+      : { from: fromBucket, to: toBucket };
   const { devices, matched } = await readPage(audience, query, range);
   const batches = partitionBatches(devices);
   const partition = { batches: bordersOf(batches), devices: devices.length, matched };
@@ -90,11 +92,12 @@ type Hold = MessageDelivery<ExpandV1>["hold"];
 /** @throws HeraldError `schema` for a range that no page with its number has. */
 const partitionTargets = async (deps: ExpandDeps, data: ExpandV1): Promise<PartitionedPage> => {
   const { range, byZone, ...page } = await partitionPage(deps, data);
-  const buckets = pageBuckets(data.page, range);
+  const within = data.expansion.buckets;
+  const buckets = pageBuckets(data.page, range, within);
   // Tried again, it would never succeed.
   if (buckets === undefined)
     throw new HeraldError("schema", `fromBucket: no page ${data.page} has the buckets ${range.from} to ${range.to}`);
-  const next = nextPage(range);
+  const next = nextPage(range, within);
   return {
     ...page,
     next: next && {
@@ -103,7 +106,8 @@ const partitionTargets = async (deps: ExpandDeps, data: ExpandV1): Promise<Parti
       toBucket: next.to,
       expansion: { ...data.expansion, byZone },
     },
-    buckets,
+    // Its pages begin anywhere: their numbers do not say which buckets they have.
+    ...(within === undefined && { buckets }),
   };
 };
 
@@ -138,15 +142,16 @@ export const expand = (deps: ExpandDeps) => {
 /** Publishes all batches at once. After the queue was full it publishes them one by one, so that only one is refused. */
 const publishBatches = async (
   { bus }: ExpandDeps,
-  { projectId, notificationId, page, lane, expansion: { zones, skip }, expiresAt }: ExpandV1,
+  { projectId, notificationId, page, lane, expansion: { zones, buckets, skip }, expiresAt }: ExpandV1,
   batches: readonly Batch[],
   hold: Hold,
   { fullQueues, queue, pageName }: { fullQueues: ReturnType<typeof createFullQueues>; queue: string; pageName: string },
 ): Promise<void> => {
   const prepare = ({ devices, ...served }: Batch, n: number) => {
     const batchId = `${notificationId}/${page}/${n}`;
-    const ofZones = zones && { expiresAt, ...(skip !== undefined && { skip }) };
-    const message = { batchId, projectId, notificationId, lane, ...served, ...ofZones, devices };
+    // The notification's own time is another one.
+    const own = (zones ?? buckets) && { expiresAt, ...(skip !== undefined && { skip }) };
+    const message = { batchId, projectId, notificationId, lane, ...served, ...own, devices };
     return { queue: deliveryQueue(served), publish: preparePublish(bus, DeliverBatchV1, message, { id: batchId }) };
   };
   let left: ReturnType<typeof prepare>[] = [];
@@ -198,7 +203,7 @@ const publishNext = async (
           matched: new Set(partition.matched),
         }
       : // Recipients have any number of pages, and one expansion.
-        await expansions.totals(projectId, notificationId, recipients === undefined ? n : undefined);
+        await expansions.totals(projectId, notificationId, recipients === undefined ? { n, page } : undefined);
   const unmatched = targets.filter((_, at) => !matched.has(at));
   const pages = buckets === undefined ? {} : { pages: { buckets, batches: pageBatches } };
   const message = { projectId, notificationId, n, batches, devices, unmatched, ...pages };

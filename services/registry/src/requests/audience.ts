@@ -18,6 +18,7 @@ import {
   parseTargets,
   reachedTwice,
   readPage,
+  sizeOf,
   withPushTokens,
 } from "./read-audience.ts";
 
@@ -132,6 +133,10 @@ export const handleAudienceRequests = (
   handleRequest(deps.bus, audienceRequests.count, (request, { signal }) => count(deps, request, signal)),
 
   handleRequest(deps.bus, audienceRequests.resolve, (request, { signal }) => resolve(deps, request, signal)),
+
+  handleRequest(deps.bus, audienceRequests.size, async ({ projectId, ...wanted }) => ({
+    devices: await sizeOf(deps.audience, await audienceQuery(projectId, wanted)),
+  })),
 
   handleRequest(deps.bus, audienceRequests.zones, (request, { signal }) => listZones(deps, request, signal)),
 

@@ -1,8 +1,8 @@
 import {
   bucketCount,
+  bucketOf,
   type DeviceFilter,
   DeviceId,
-  deviceBucket,
   type deviceRequests,
   idTime,
   type ListRequest,
@@ -42,13 +42,13 @@ export const parsePosition = (text: string): WalkPosition | undefined => {
     return undefined;
   if (after === "") return { bucket: Number(bucket), width: Number(width) };
   const { data: device } = DeviceId.safeParse(after);
-  if (!device || deviceBucket(device) !== Number(bucket)) return undefined;
+  if (!device || bucketOf(device) !== Number(bucket)) return undefined;
   return { bucket: Number(bucket), width: Number(width), after: device };
 };
 
 /** Compares ids in the order of the walk. */
 const byWalk = (one: DeviceId, other: DeviceId): number =>
-  deviceBucket(one) - deviceBucket(other) || (one < other ? -1 : one > other ? 1 : 0);
+  bucketOf(one) - bucketOf(other) || (one < other ? -1 : one > other ? 1 : 0);
 
 /** How much wider the next read may be: a dense range may follow an empty one, and its read must stay small. */
 const growth = 4;
@@ -82,7 +82,7 @@ export const listPosition = (page: ListRequest): WalkPosition => {
 export const exportPosition = (after: string | undefined): WalkPosition => {
   if (after === undefined) return walkStart;
   const { data: device } = DeviceId.safeParse(after);
-  const position = device ? { bucket: deviceBucket(device), after: device, width: 1 } : parsePosition(after);
+  const position = device ? { bucket: bucketOf(device), after: device, width: 1 } : parsePosition(after);
   if (position) return position;
   throw new HeraldError("validation-failed", "after: must be empty, to begin, or the `id` of a row");
 };
@@ -142,7 +142,7 @@ export const matchDevices = async (
   const last = shown.at(-1);
   const next: WalkPosition | null =
     found.length > perPage && last !== undefined
-      ? { bucket: deviceBucket(last), after: last, width }
+      ? { bucket: bucketOf(last), after: last, width }
       : bucket < bucketCount
         ? { bucket, width }
         : null;

@@ -1,10 +1,10 @@
-import { bucketCount, deviceBucket, newDeviceId } from "@herald/contracts";
+import { bucketCount, bucketOf, newDeviceId } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
 import { pageDevices } from "../domain/partition-batches.ts";
 import { formatPosition, nextWidth, parsePosition, walkStart } from "./match-devices.ts";
 
 const device = newDeviceId(new Date());
-const bucket = deviceBucket(device);
+const bucket = bucketOf(device);
 
 describe("a position", () => {
   test.each([walkStart, { bucket, width: 12, after: device }, { bucket: 4_095, width: 4_096 }])(

@@ -200,8 +200,8 @@ export const sizeOf = async (audience: AudienceStore, query: ZonedQuery): Promis
 };
 
 /** The buckets of the first page. */
-export const firstRange = async (audience: AudienceStore, query: ZonedQuery) =>
-  isDirect(query.lookups) ? allBuckets : firstPage(await sizeOf(audience, query));
+export const firstRange = async (audience: AudienceStore, query: ZonedQuery, within = allBuckets) =>
+  isDirect(query.lookups) ? within : firstPage(await sizeOf(audience, query), within);
 
 export const candidateOf = <Row extends Pick<AudienceRow, "_id"> & Partial<Pick<AudienceRow, "facets">>>(row: Row) => ({
   ...row,

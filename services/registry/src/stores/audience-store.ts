@@ -1,6 +1,6 @@
 import {
+  bucketOf,
   type DeviceId,
-  deviceBucket,
   type Platform,
   type ProjectId,
   type PushKey,
@@ -107,7 +107,7 @@ const queryOfTargets = (
       };
     case "ids": {
       const wanted = buckets && new Set(buckets);
-      const ids = wanted ? lookup.ids.filter((id) => wanted.has(deviceBucket(id))) : lookup.ids;
+      const ids = wanted ? lookup.ids.filter((id) => wanted.has(bucketOf(id))) : lookup.ids;
       if (ids.length === 0) return undefined;
       return { filter: { projectId, _id: { $in: [...ids] } }, hint: indexName(deviceIndexes.list) };
     }

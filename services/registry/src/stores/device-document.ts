@@ -1,8 +1,8 @@
 import {
   type AppData,
+  bucketOf,
   canonicalZone,
   type DeviceId,
-  deviceBucket,
   type OutboxEvent,
   type ProjectId,
   pushTokenHash,
@@ -135,7 +135,7 @@ export const newDeviceDocument = (
   return {
     _id: id,
     projectId,
-    bucket: deviceBucket(id),
+    bucket: bucketOf(id),
     ...(Object.fromEntries(fields) as ReturnType<typeof stateFields> & DeviceState),
     ...(state.status === "inactive" && { inactiveAt: at }),
     credentialHash,

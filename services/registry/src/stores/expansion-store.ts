@@ -32,9 +32,6 @@ const indexes = [
 
 const idOf = (notificationId: NotificationId, page: number): string => `${notificationId}/${page}`;
 
-/** The expansion of a page, by its id. */
-const expansionOf = (id: string): number => Math.floor(Number(id.slice(id.indexOf("/") + 1)) / pagesOfExpansion);
-
 export const createExpandedPageStore = (db: Db) => {
   const expansions = db.collection<ExpansionDocument>("expansions");
   const insertOne = insertBatched(expansions);
@@ -56,15 +53,20 @@ export const createExpandedPageStore = (db: Db) => {
       return stored;
     },
 
-    /** The sums over all pages, or those of expansion `n`, and the largest number of batches in one page. */
-    totals: async (projectId: ProjectId, notificationId: NotificationId, n?: number) => {
-      const found = await expansions
+    /** The sums over all pages, or those of an expansion up to its last page, and the largest number of batches in one page. */
+    totals: async (
+      projectId: ProjectId,
+      notificationId: NotificationId,
+      of?: { readonly n: number; readonly page: number },
+    ) => {
+      const pages = of && Array.from({ length: of.page - of.n * pagesOfExpansion + 1 }, (_, at) => of.page - at);
+      const _id = pages ? { $in: pages.map((page) => idOf(notificationId, page)) } : beginsWith(`${notificationId}/`);
+      const rows = await expansions
         .find(
-          { _id: beginsWith(`${notificationId}/`), projectId },
+          { _id, projectId },
           { hint: "_id_", projection: { batches: 1, devices: 1, matched: 1 }, batchSize: 10_000 },
         )
         .toArray();
-      const rows = n === undefined ? found : found.filter(({ _id }) => expansionOf(_id) === n);
       return {
         batches: rows.reduce((sum, { batches }) => sum + batches.length, 0),
         pageBatches: Math.max(0, ...rows.map(({ batches }) => batches.length)),

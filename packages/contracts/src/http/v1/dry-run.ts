@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { named } from "../../named.ts";
 import { PlannedWave } from "./local-time.ts";
+import { PlannedRollout } from "./rollout.ts";
 
 const count = z.number().int().min(0);
 
@@ -30,6 +31,7 @@ export const DryRun = named(
     schedule: z.array(PlannedWave).optional().meta({
       description: "The waves in which it would be sent; absent unless it would be sent in waves",
     }),
+    rollout: PlannedRollout.optional().meta({ description: "Absent unless it has a rollout" }),
     skips: z
       .record(z.string(), count)
       .optional()

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { changedFields, named, namedBody, type PathProblem } from "../../named.ts";
+import { named, type PathProblem } from "../../named.ts";
 import { canonicalZone, isTimeZone, maxTimeZoneLength } from "../../time-zone.ts";
 import { maxTtlSeconds } from "../../ttl.ts";
 
@@ -64,19 +64,6 @@ export type TimeOfSend = z.infer<typeof timeOfSend>;
 /** Whether it is a time at all: what is wrong with its form is said once. */
 const isTime = (time: string | undefined): time is string =>
   time !== undefined && timeFields.send_at.safeParse(time).success;
-
-/** Body of `PATCH /notifications/{id}`; null: removes it. */
-export const ChangeNotification = namedBody("ChangeNotification", {
-  notification: changedFields(
-    {
-      send_at: timeFields.send_at,
-      time_zone: timeFields.time_zone.nullable(),
-      past: timeFields.past.nullable(),
-      ttl: Ttl.nullable().optional(),
-    },
-    { examples: [{ send_at: "2030-01-31T10:00:00+01:00" }] },
-  ),
-});
 
 /** Whether a time names its offset from UTC. */
 export const hasOffset = (time: string): boolean => /(Z|[+-]\d{2}:?\d{2})$/i.test(time);

@@ -13,6 +13,7 @@ import { notificationLimits, TargetEntry, targetList } from "./notification-limi
 import { withFcmNames } from "./payload-rules.ts";
 import { boundedText, imageUrl, presentationFields } from "./presentation-fields.ts";
 import { ButtonTitles, receiptFields } from "./receipt-fields.ts";
+import { Rollout } from "./rollout.ts";
 
 const LinkTo = z
   .string()
@@ -164,6 +165,11 @@ export const content = {
     examples: [{ kind: "user", lines: 2 }],
   }),
   ...timeFields,
+  rollout: Rollout.optional().meta({
+    description:
+      'It begins with few devices, goes no faster than asked, and stops by itself when devices fail; absent: all devices at once. Its time to live begins anew with each part. Not beside `recipients` and `time_zone: "device"`',
+    examples: [{ canary: { share: 0.01, wait: "10m" }, per_minute: 60_000, stop_if: { failed: 0.05 } }],
+  }),
   localizations: localizationsOf(words),
   ios: override(
     "Merged over the APNs payload (JSON Merge Patch); `null` removes a field. Herald's own `notification_id`, `project_id`, `token`, `receipt` and `buttons` are reserved. iOS alone",

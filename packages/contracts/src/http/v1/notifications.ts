@@ -7,6 +7,7 @@ import { Wave } from "./local-time.ts";
 import { content } from "./notification-content.ts";
 import { listQuery } from "./pagination.ts";
 import { Pause } from "./pause.ts";
+import { RolloutState } from "./rollout.ts";
 import { OpenTotals } from "./stats.ts";
 
 export const NotificationStatus = z
@@ -101,6 +102,7 @@ export const Notification = named(
     schedule: z.array(Wave).optional().meta({
       description: "Its waves, the next ones as they are planned now; absent unless it is sent in waves",
     }),
+    rollout: RolloutState.optional().meta({ description: "Absent: it reaches all devices at once" }),
     paused: Pause.optional().meta({ description: "Absent: it is not paused" }),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().optional(),

@@ -19,7 +19,11 @@ const pause = {
 /** A pause of one notification. */
 export const Pause = named(
   "Pause",
-  { ...pause, reason: z.string().optional() },
+  {
+    ...pause,
+    by: Author.optional().meta({ description: "Absent: its rollout stopped by itself" }),
+    reason: z.string().optional(),
+  },
   { description: "Since when nothing is sent, and who paused it" },
 );
 export type Pause = z.infer<typeof Pause>;
@@ -30,7 +34,7 @@ const until = z.iso
   .meta({ description: "When it resumes by itself; absent: when somebody resumes it" });
 
 /** A pause of the sends of a project, as it is stored. */
-export const StoredPause = z.object({ ...Pause.shape, until });
+export const StoredPause = z.object({ ...Pause.shape, by: Author, until });
 export type StoredPause = z.infer<typeof StoredPause>;
 
 /** A pause of all sends of a project. */

@@ -12,6 +12,7 @@ import { content, Locale, localizationsOf, words } from "./notification-content.
 import { boundedContent, NewTargets } from "./notification-limits.ts";
 import { payloadProblems } from "./payload-rules.ts";
 import { receiptProblems } from "./receipt-fields.ts";
+import { rolloutProblems } from "./rollout.ts";
 
 /** Whether a text has Liquid; any other text is its own result. */
 export const hasLiquid = (source: string): boolean => source.includes("{{") || source.includes("{%");
@@ -105,7 +106,7 @@ const isShown = ({ title, body, silent, push_type }: Shown): boolean =>
 /** The fields of a push with a push type. It shows nothing by itself: its app or extension does. */
 const ofPushTypes: ReadonlySet<string> = new Set([
   ...["app", "collapse_id", "data", "dry_run", "ios", "kind", "labels", "priority", "push_name", "push_type"],
-  ...["past", "send_at", "targets", "time_zone", "ttl", "variables"],
+  ...["past", "rollout", "send_at", "targets", "time_zone", "ttl", "variables"],
 ]);
 
 const ofSends: ReadonlySet<string> = new Set(["locale", "recipients", "template"]);
@@ -160,11 +161,12 @@ const newNotification = z
   .superRefine((notification, context) => {
     // In one step, because each takes longer than most of these questions.
     const { targets: _, variables: __, recipients: ___, ...shown } = notification;
-    const { push_type, push_name, send_at, time_zone, past, buttons, localizations } = notification;
+    const { push_type, push_name, send_at, time_zone, past, rollout, buttons, localizations } = notification;
     const problems = [
       ...(mayHaveLinks(shown) ? dangerousLinks(shown) : []),
       ...((push_type ?? push_name) === undefined ? [] : pushTypeProblems(notification)),
       ...((send_at ?? time_zone ?? past) === undefined ? [] : timeProblems(notification)),
+      ...(rollout === undefined ? [] : rolloutProblems(notification)),
       ...((buttons ?? localizations) === undefined
         ? []
         : receiptProblems(notification, notification.template === undefined)),

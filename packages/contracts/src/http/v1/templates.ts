@@ -19,6 +19,7 @@ const {
   push_type: _type,
   push_name: _name,
   activity: _activity,
+  rollout: _rollout,
   ...settings
 } = content;
 

@@ -1,0 +1,160 @@
+import {
+  bucketCount,
+  bucketOf,
+  canaryWaitMs,
+  type HeldReason,
+  type NotificationId,
+  type Rollout,
+  type RolloutState,
+} from "@herald/contracts";
+import { type Failures, skippedOf, type Tally } from "./notification-counts.ts";
+
+/** Buckets of devices, both included. */
+export type Buckets = { readonly from: number; readonly to: number };
+
+/** How the audience of a notification is cut into expansions: each is of whole buckets, which its number says. */
+export type RolloutPlan = {
+  /** How many devices it has, estimated. */
+  readonly audience: number;
+  /** The bucket with which it begins. */
+  readonly start: number;
+  /** How many buckets the first expansion has before the others wait; 0: none waits. */
+  readonly canary: number;
+  readonly waitMs: number;
+  /** How many buckets each other expansion has. */
+  readonly width: number;
+  readonly perMinute?: number;
+};
+
+/** A rollout, as far as it is. */
+export type RolloutProgress = RolloutPlan & {
+  /** The sums of the expansions that the list does not have any more, and how many they are. */
+  readonly past: { readonly n: number; readonly batches: number; readonly devices: number };
+  /** How many expansions have begun. */
+  readonly begun: number;
+  /** Why the next one does not begin although its time has come. */
+  readonly held?: HeldReason;
+  /** The outcomes before the last resume. */
+  readonly before?: Outcomes;
+};
+
+/** The shortest time from one expansion to the next, at the speed that was asked for. */
+const everyMs = 10_000;
+/** Without a speed, as many expansions as a judgement needs: a large audience has 64, a small one those that can be judged. */
+const partsOfFastest = 64;
+/** With fewer outcomes, a share means nothing. */
+const minOutcomes = 50;
+const minDevices = 1_000;
+/** So many minutes' devices, or expansions without a speed, may be without outcome before the next one begins. */
+const mayBeOpen = 2;
+
+export const planRollout = (
+  id: NotificationId,
+  { canary, per_minute: perMinute, stop_if: stopIf }: Rollout,
+  audience: number,
+): RolloutPlan => {
+  const fastest = stopIf ? Math.max(minDevices, audience / partsOfFastest) : audience;
+  const devices = perMinute === undefined ? fastest : (perMinute * everyMs) / 60_000;
+  const width = Math.ceil((devices * bucketCount) / Math.max(1, audience));
+  const first = canary ? Math.max(1, Math.round(canary.share * bucketCount)) : 0;
+  return {
+    audience,
+    // The canary does not reach over the end of the ring.
+    start: bucketOf(id) % (bucketCount - first),
+    canary: first,
+    waitMs: canary ? canaryWaitMs(canary) : 0,
+    width: Math.min(bucketCount, Math.max(1, width)),
+    ...(perMinute !== undefined && { perMinute }),
+  };
+};
+
+/** The buckets of expansion `n`, round the ring of all buckets; an expansion ends at the end of the ring. Undefined after the last one. */
+export const bucketsOfPart = ({ start, canary, width }: RolloutPlan, n: number): Buckets | undefined => {
+  const end = start + bucketCount;
+  let from = start;
+  for (let part = 0; from < end; part++) {
+    const most = from + (part === 0 && canary > 0 ? canary : width);
+    const to = Math.min(most, from < bucketCount ? bucketCount : end);
+    if (part === n) return { from: from % bucketCount, to: (to - 1) % bucketCount };
+    from = to;
+  }
+  return undefined;
+};
+
+/** When the next expansion begins, if nothing holds it. What is late is not caught up. */
+export const nextPartAt = (
+  { canary, waitMs, perMinute }: RolloutPlan,
+  { n, at, devices }: { readonly n: number; readonly at: Date; readonly devices: number },
+): Date => {
+  const paced = perMinute === undefined ? 0 : (devices * 60_000) / perMinute;
+  return new Date(at.getTime() + Math.max(paced, n === 0 && canary > 0 ? waitMs : 0));
+};
+
+/** Devices that were accepted or failed, and those of them that count as failed. */
+export type Outcomes = { readonly outcomes: number; readonly failed: number };
+
+type Counts = { readonly tally: Tally; readonly failures: Failures };
+
+export const outcomesOf = ({ stop_if: stopIf }: Rollout, { tally, failures }: Counts): Outcomes => ({
+  outcomes: tally.accepted + tally.failed,
+  failed: tally.failed - (stopIf?.unregistered ? 0 : (failures.unregistered ?? 0)),
+});
+
+/** Whether the next expansion begins; undefined: it does. */
+export type Verdict = { readonly held: HeldReason } | { readonly stop: string } | undefined;
+
+type Judged = Counts & {
+  /** How many devices were released. */
+  readonly released: number;
+  /** Those of them that wait: `later` until a set time, `paused` for their provider. */
+  readonly waiting: { readonly later: number; readonly paused: number };
+};
+
+const percent = (share: number): string => `${Math.round(share * 1_000) / 10} %`;
+
+export const judge = (
+  rollout: Rollout,
+  { audience, width, perMinute, before }: RolloutProgress,
+  { released, waiting, ...counts }: Judged,
+): Verdict => {
+  const { stop_if: stopIf } = rollout;
+  const all = outcomesOf(rollout, counts);
+  const outcomes = all.outcomes - (before?.outcomes ?? 0);
+  const failed = all.failed - (before?.failed ?? 0);
+  if (stopIf && outcomes >= minOutcomes && failed > stopIf.failed * outcomes) {
+    const [is, limit] = [percent(failed / outcomes), percent(stopIf.failed)];
+    return { stop: `${failed} of ${outcomes} devices failed: ${is}, more than ${limit}` };
+  }
+  const { expired, cancelled } = counts.tally;
+  const open = released - all.outcomes - expired - cancelled - skippedOf(counts.tally) - waiting.later;
+  if (open <= 0) return undefined;
+  if (open > mayBeOpen * (perMinute ?? (width * audience) / bucketCount))
+    return { held: waiting.paused > 0 ? "provider-paused" : "throttled" };
+  return stopIf && outcomes < minOutcomes ? { held: "few-outcomes" } : undefined;
+};
+
+type Shown = Pick<RolloutState, "phase" | "held" | "audience" | "rate" | "next_at">;
+
+/** Where a rollout stands, as clients see it. `parts`: the last one that took place, and the next one. */
+export const shownProgress = (
+  { audience, held, canary, begun }: RolloutProgress,
+  parts: readonly { readonly at: Date; readonly devices?: number }[],
+  { step, nextAt }: { readonly step?: string | undefined; readonly nextAt?: Date | undefined },
+): Shown => {
+  const waits = step === "scheduled";
+  const [last, next] = parts;
+  const ms = last && next ? next.at.getTime() - last.at.getTime() : 0;
+  const phase = (): Shown["phase"] => {
+    if (step === undefined || step === "delivering") return "done";
+    if (held) return "held";
+    if (canary > 0 && begun === 1) return waits ? "waiting" : "canary";
+    return waits && last?.devices === undefined ? "waiting" : "rolling";
+  };
+  return {
+    phase: phase(),
+    ...(held && step !== undefined && { held }),
+    audience,
+    ...(last?.devices !== undefined && ms > 0 && { rate: Math.round((last.devices * 60_000) / ms) }),
+    ...(waits && nextAt && { next_at: nextAt.toISOString() }),
+  };
+};
