@@ -38,11 +38,27 @@ const share = (text: string): number => {
   return Number(text);
 };
 
+/** `5%` or `0.05` as 0.05; undefined: neither. */
+export const parsePercent = (text: string): number | undefined => {
+  const [, digits, isPercent] = /^(\d{1,3}(?:\.\d+)?)(%?)$/.exec(text) ?? [];
+  const value = digits === undefined ? Number.NaN : Number(isPercent ? `${digits}e-2` : digits);
+  return value <= 1 ? value : undefined;
+};
+
+const percent = (text: string): number => {
+  const value = parsePercent(text);
+  if (value === undefined) throw new InvalidArgumentError("It must be a share such as 5% or 0.05.");
+  return value;
+};
+
 export const option = (flags: string, description: string): Option => new Option(flags, description);
 export const numberOption = (flags: string, description: string): Option =>
   option(flags, description).argParser(wholeNumber);
 /** An option with a number from 0 to 1. */
 export const shareOption = (flags: string, description: string): Option => option(flags, description).argParser(share);
+/** An option with a share such as `5%` or `0.05`. */
+export const percentOption = (flags: string, description: string): Option =>
+  option(flags, description).argParser(percent);
 /** An option that may be repeated. */
 export const repeatable = (flags: string, description: string, choices?: readonly string[]): Option => {
   const one = option(flags, description);

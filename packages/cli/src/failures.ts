@@ -15,6 +15,8 @@ export const exitCodes = {
   limit: 6,
   /** No answer, or Herald is unavailable: try again later. */
   unavailable: 7,
+  /** The rollout of a watched notification stopped by itself. */
+  stopped: 8,
   interrupted: 130,
 } as const;
 
@@ -23,7 +25,7 @@ export const exitCodesHelp = `
 
 Exit codes:
   0 success · 1 failed · 2 invalid · 3 credential · 4 not found · 5 conflict
-  6 limit or quota · 7 unavailable · 130 interrupted`;
+  6 limit or quota · 7 unavailable · 8 stopped by itself · 130 interrupted`;
 
 const exitCodeByStatus: Readonly<Record<number, number>> = {
   400: exitCodes.usage,

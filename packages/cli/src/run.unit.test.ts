@@ -7,7 +7,7 @@ import { answer, createHerald, problem, startGateway } from "../test/run-herald.
 import { candidates } from "./commands/completion.ts";
 import { keyIdOf } from "./commands/providers.ts";
 import { contentOf, progressLine } from "./commands/send.ts";
-import { labelFilter, parsePairs } from "./define.ts";
+import { labelFilter, parsePairs, parsePercent } from "./define.ts";
 import { saveProfile } from "./profiles.ts";
 import { createProgram } from "./program.ts";
 import { createTerminal } from "./terminal/terminal.ts";
@@ -34,6 +34,7 @@ test.each([
   ["a value that is no choice", ["send", "--priority", "huge"], 2],
   ["a repeated value that is no choice", ["token", "create", "--name", "x", "--scope", "send", "--scope", "all"], 2],
   ["a word where a number belongs", ["device", "list", "--limit", "all"], 2],
+  ["a share that is none", ["send", "--canary", "1 per cent"], 2],
   ["no url", ["device", "list"], 2],
   ["a url that is none", ["device", "list", "--url", "herald", "--token", "x"], 2],
   ["a profile that is not there", ["device", "list", "--profile", "x"], 2],
@@ -217,6 +218,109 @@ test("live counts are one line", () => {
   expect(progressLine({ status: "paused", counts, paused } as never, 80)).toBe(
     "██████████░░░░░░░░░░ 500 of 1,000, paused by Ann at 2030-01-01T00:00:00.000Z, because: the wrong link",
   );
+});
+
+test.each([
+  ["1%", 0.01],
+  ["0.7%", 0.007],
+  ["100%", 1],
+  ["0.05", 0.05],
+  ["1", 1],
+  ["5", undefined],
+  ["101%", undefined],
+  ["-1%", undefined],
+  ["%", undefined],
+])("the share %s is %j", (text, expected) => expect(parsePercent(text)).toBe(expected));
+
+test("the options of a rollout are its fields", async () => {
+  const of = async (options: object) => (await contentOf({ to: ["all"], ...options })).rollout;
+  expect(await of({ canary: 0.01, canaryWait: "30m", perMinute: 600, stopIf: ["unregistered", "failed=5%"] })).toEqual({
+    canary: { share: 0.01, wait: "30m" },
+    per_minute: 600,
+    stop_if: { failed: 0.05, unregistered: true },
+  });
+  expect(await of({ canary: 0.5 })).toEqual({ canary: { share: 0.5 } });
+  expect(await of({})).toBeUndefined();
+  await expect(of({ canaryWait: "30m" })).rejects.toThrow("--canary-wait needs --canary");
+  await expect(of({ stopIf: ["unregistered"] })).rejects.toThrow("needs --stop-if failed");
+  for (const wrong of ["failed", "failed=5", "failed=x%", "expired=5%"])
+    await expect(of({ stopIf: [wrong] })).rejects.toThrow(`--stop-if ${wrong}: must be failed=5%`);
+});
+
+const rollout = {
+  ...{ canary: { share: 0.01 }, per_minute: 60_000, stop_if: { failed: 0.05 }, phase: "rolling", audience: 1_000_000 },
+  ...{ released: 120_000, rate: 59_980, next_at: "2030-01-31T09:12:10.000Z", outcomes: 118_211, failed: 402 },
+};
+const rolled = {
+  ...{ id: "ntf_1", status: "sending", targets: ["all"], unmatched: [], failures: {}, skips: {}, rollout },
+  counts: {
+    devices: 120_000,
+    accepted: 117_809,
+    failed: 402,
+    pending: 1_789,
+    opened: 0,
+    receipts_asked: 0,
+    received: 0,
+  },
+};
+
+test("live counts of a rollout show its phase and share", () => {
+  const line = (more: object, width: number) =>
+    progressLine({ ...rolled, rollout: { ...rollout, ...more } } as never, width);
+  expect(line({}, 40)).toBe("░░░░░░░░ rolling: 12 %, 402 failed");
+  expect(line({ phase: "held", held: "throttled" }, 80)).toBe(
+    "██░░░░░░░░░░░░░░░░░░ held, throttled: 12 % of 1,000,000, 117,809 accepted, 402 failed",
+  );
+  expect(line({ phase: "done" }, 80)).toContain("sending: 118,211 of 120,000");
+  expect(line({ audience: undefined }, 80)).toContain("sending: 118,211 of 120,000");
+});
+
+test("a notification shows its rollout in words", async () => {
+  const held = { ...rollout, phase: "held", held: "few-outcomes" };
+  const { url } = await startGateway(
+    answer(200, { data: rolled }),
+    answer(200, { data: { ...rolled, rollout: held } }),
+  );
+  const get = async () => (await herald(["notification", "get", "ntf_1", "--url", url, "--token", "x"])).stdout;
+  const shown = (await get()).replaceAll(/ {2,}/g, ": ");
+  for (const line of [
+    "rollout: rolling: released 120,000 devices of about 1,000,000 (12 %)",
+    "canary: 1 %, the others after 10m",
+    "speed: 59,980 of at most 60,000 a minute",
+    "next part: 2030-01-31T09:12:10.000Z",
+    "outcomes: 402 of 118,211 devices failed (0.34 %), stops above 5 %",
+  ])
+    expect(shown).toContain(`${line}\n`);
+  expect(await get()).toMatch(/^held +fewer than 50 devices have an outcome to judge by$/m);
+});
+
+test("a send that is watched ends with 8 when its rollout stopped by itself, and waits when a person paused it", async () => {
+  const paused = { at: "2030-01-01T00:00:00.000Z", reason: "6 of 100 devices failed: 6 %, more than 5 %" };
+  const stopped = answer(200, { data: { ...rolled, status: "paused", paused } });
+  const byPerson = { ...rolled, status: "paused", paused: { ...paused, by: { id: "opr_1" } } };
+  const done = answer(200, { data: { ...rolled, status: "completed", completed_at: "2030-01-01T00:00:01.000Z" } });
+  const send = async (...reads: (typeof stopped)[]) => {
+    const { url } = await startGateway((response) => {
+      const { method, url: asked = "" } = response.req;
+      if (method === "POST") return answer(202, { data: rolled })(response);
+      if (asked.startsWith("/api/v1/events")) return answer(404, problem(404, "not-found"))(response);
+      (reads.length > 1 ? reads.shift() : reads[0])?.(response);
+    });
+    return herald(["send", "--title", "x", "--to", "all", "--watch", "--url", url, "--token", "x"]);
+  };
+  const { exitCode, stdout, stderr } = await send(stopped);
+  expect(exitCode).toBe(8);
+  expect(stdout).toMatch(/^paused +by its rollout at .*, because: 6 of 100 devices failed: 6 %, more than 5 %$/m);
+  expect(stderr).toContain("`herald notification resume ntf_1` goes on");
+  expect(await send(answer(200, { data: byPerson }), done)).toMatchObject({ exitCode: 0 });
+});
+
+test("a dry run says how many devices the canary has, and how long the rollout takes", async () => {
+  const devices = { total: 1, ios: 1, android: 0, web: 0 };
+  const found = { dry_run: true, devices, unmatched: [], rendered: {}, sizes: {} };
+  const { url } = await gateway(200, { data: { ...found, rollout: { canary_devices: 1, minutes: 27 } } });
+  const { stdout } = await herald(["send", "--title", "x", "--to", "all", "--dry-run", "--url", url, "--token", "x"]);
+  expect(stdout).toMatch(/^canary +1 device\nrollout +at least 27 minutes$/m);
 });
 
 test.each([

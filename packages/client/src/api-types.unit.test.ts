@@ -112,6 +112,13 @@ test("each time that a caller gives may be a Date", () => {
   expectTypeOf<Notification["created_at"]>().toEqualTypeOf<string>();
 });
 
+test("a change of a rollout is a speed alone", () => {
+  expectTypeOf<{ rollout: { per_minute: number } }>().toExtend<NotificationChange>();
+  expectTypeOf<Mutable<NotificationChange>>().toExtend<z.input<typeof contracts.ChangeNotification>["notification"]>();
+  // @ts-expect-error
+  expectTypeOf<{ rollout: { stop_if: { failed: number } } }>().toExtend<NotificationChange>();
+});
+
 test("a value that the client does not know is no type error", () => {
   expectTypeOf<"visionos">().toExtend<Device["platform"]>();
   expectTypeOf<Device["platform"]>().not.toEqualTypeOf<string>();

@@ -62,7 +62,7 @@ export const createNotifications = (http: Http) => {
 
     list: (options?: NotificationListOptions) => list<Notification>(http, "/notifications", options),
 
-    /** Changes when a notification is sent, before it begins. Null removes a field. */
+    /** Changes when a notification is sent, before it begins, or lowers the speed of its rollout. Null removes a field. */
     update: (id: string, change: NotificationChange, options?: CallOptions) =>
       http.patch<Omit<Notification, "opens">>(path`/notifications/${id}`, options, { notification: change }),
 

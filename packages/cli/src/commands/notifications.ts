@@ -15,6 +15,7 @@ import type { Terminal } from "../terminal/terminal.ts";
 import { formatNumber, show } from "../terminal/text.ts";
 import { addExport, deliveryStatus, notificationFilters } from "./exports.ts";
 import { type PauseChoice, pauseInWords, reasonOption } from "./pauses.ts";
+import { perMinuteOption, rolloutEntries } from "./rollout.ts";
 import { readUploaded, uploadWords } from "./send-recipients.ts";
 import { changeOfTime, type SendTime, sendTimeOptions } from "./send-time.ts";
 
@@ -66,6 +67,7 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
       ["send at", notification.send_at],
       ["time zone", notification.time_zone],
       ["waves", wavesInWords(notification.schedule)],
+      ...rolloutEntries(notification.rollout),
       ["created", notification.created_at],
       ["completed", notification.completed_at],
       ["devices", counts.devices],
@@ -139,14 +141,22 @@ export const addNotifications = (group: Command, add: Add) => {
           `${terminal.paint("bold", trace.status)}\n${trace.explanation.map((line) => `  ${show(line)}`).join("\n")}`,
       ),
   );
-  add<SendTime & { ttl?: number }>(group, {
+  add<SendTime & { ttl?: number; perMinute?: number }>(group, {
     usage: "update <id>",
-    does: "Change when it is sent, before it begins",
-    options: [...sendTimeOptions, numberOption("--ttl <seconds>", "time to live")],
-    examples: [["notification update ntf_… --at 2030-01-31T10:00:00+01:00", "send it at another time"]],
-    run: async ({ herald, result, terminal }, [id = ""], { ttl, ...time }) => {
+    does: "Change when it is sent, before it begins, or slow its rollout down",
+    options: [
+      ...sendTimeOptions,
+      numberOption("--ttl <seconds>", "time to live"),
+      perMinuteOption("a lower speed of its rollout, also while it is sent; alone"),
+    ],
+    examples: [
+      ["notification update ntf_… --at 2030-01-31T10:00:00+01:00", "send it at another time"],
+      ["notification update ntf_… --per-minute 10000", "go on more slowly"],
+    ],
+    run: async ({ herald, result, terminal }, [id = ""], { ttl, perMinute, ...time }) => {
       const { notifications } = herald();
-      await notifications.update(id, { ...changeOfTime(time), ttl });
+      const rollout = perMinute === undefined ? undefined : { per_minute: perMinute };
+      await notifications.update(id, { ...changeOfTime(time), ttl, rollout });
       await result(notifications.get(id), (found) => inWords(found, terminal));
     },
   });

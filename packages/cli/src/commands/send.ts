@@ -1,4 +1,4 @@
-import type { DryRun, NewNotification, Notification } from "@herald/client";
+import type { DryRun, NewNotification, Notification, Sent } from "@herald/client";
 import { knownValues } from "@herald/client/known-values";
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
@@ -10,11 +10,21 @@ import { formatNumber, toJson } from "../terminal/text.ts";
 import { inWords, reasons } from "./notifications.ts";
 import { pauseInWords } from "./pauses.ts";
 import { parseShare } from "./projects.ts";
+import {
+  plannedEntries,
+  type RolloutChoice,
+  rolloutOf,
+  rolloutOptions,
+  rolloutProgress,
+  stoppedByItself,
+} from "./rollout.ts";
 import { readUploaded, rehearsalWords, rehearseRecipients, uploadRecipients, uploadWords } from "./send-recipients.ts";
 import { type SendTime, sendTimeOptions } from "./send-time.ts";
 import { openFile } from "./upload-file.ts";
 
-type Options = SendTime & {
+type Timing = SendTime & RolloutChoice;
+
+type Options = Timing & {
   readonly to?: string[];
   readonly app?: string;
   readonly pushType?: string;
@@ -107,6 +117,7 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
     send_at: at,
     time_zone: timeZone,
     past,
+    rollout: rolloutOf(options),
     ttl,
     priority,
     collapse_id: collapseId,
@@ -125,7 +136,17 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
 };
 
 const dryRunWords = (
-  { devices, unmatched, skips = {}, delayed = [], evaluated_later: later = [], schedule, rendered, sizes }: DryRun,
+  {
+    devices,
+    unmatched,
+    skips = {},
+    delayed = [],
+    evaluated_later: later = [],
+    schedule,
+    rollout,
+    rendered,
+    sizes,
+  }: DryRun,
   { terminal }: Context,
 ): string =>
   [
@@ -136,6 +157,7 @@ const dryRunWords = (
         ["unmatched", unmatched.length > 0 ? unmatched : undefined],
         ["skipped", reasons(skips)],
         ["evaluated later", later.length > 0 ? later : undefined],
+        ...plannedEntries(rollout),
       ],
       terminal,
     ),
@@ -153,22 +175,42 @@ const dryRunWords = (
 const wide = 70;
 
 /** Progress of a notification in one line, shorter on a narrow terminal. */
-export const progressLine = ({ status, counts, paused }: Notification, width: number): string => {
+export const progressLine = ({ status, counts, paused, rollout }: Notification, width: number): string => {
   const isWide = width >= wide;
   const barWidth = isWide ? 20 : 8;
   const done = counts.devices - counts.pending;
-  const filled = counts.devices === 0 ? 0 : Math.floor((done / counts.devices) * barWidth);
+  const rolling = paused ? undefined : rolloutProgress(rollout, isWide);
+  const part = rolling?.share ?? (counts.devices === 0 ? 0 : done / counts.devices);
+  const filled = Math.floor(part * barWidth);
   const bar = "█".repeat(filled) + "░".repeat(barWidth - filled);
   const failed = counts.failed > 0 ? `, ${formatNumber(counts.failed)} failed` : "";
   const share = `${formatNumber(done)} of ${formatNumber(counts.devices)}`;
   if (paused) return `${bar} ${share}, paused ${pauseInWords(paused)}`;
+  if (rolling && !isWide) return `${bar} ${rolling.words}${failed}`;
   return isWide
-    ? `${bar} ${status}: ${share}, ${formatNumber(counts.accepted)} accepted${failed}`
+    ? `${bar} ${rolling?.words ?? `${status}: ${share}`}, ${formatNumber(counts.accepted)} accepted${failed}`
     : `${bar} ${share}${failed}`;
 };
 
 /** Milliseconds between two updates of the progress line. */
 const watchMs = 1_000;
+
+/** Shows live counts until it is final, or its rollout has stopped by itself. */
+const watch = async (sent: Sent, { signal, terminal }: Context): Promise<Notification> => {
+  const stopped = new AbortController();
+  let last: Notification = sent;
+  const onChange = (now: Notification) => {
+    last = now;
+    terminal.progress(progressLine(now, terminal.width));
+    if (stoppedByItself(now)) stopped.abort();
+  };
+  try {
+    return await sent.completed({ signal: AbortSignal.any([signal, stopped.signal]), maxPollMs: watchMs, onChange });
+  } catch (error) {
+    if (signal.aborted || !stopped.signal.aborted) throw error;
+    return last;
+  }
+};
 
 export const addSend = (program: Command, add: Add) =>
   add<Options>(program, {
@@ -202,6 +244,7 @@ export const addSend = (program: Command, add: Add) =>
       option("--kind <kind>", "what sort of message it is, for lists and statistics, such as order-shipped"),
       repeatable("--label <name=value>", "for lists and statistics, such as campaign=spring; repeatable"),
       ...sendTimeOptions,
+      ...rolloutOptions,
       numberOption("--ttl <seconds>", "time to live"),
       option("--priority <priority>", "delivery priority").choices(["high", "normal"]),
       option("--collapse-id <id>", "replaces an earlier notification with this id"),
@@ -216,7 +259,7 @@ export const addSend = (program: Command, add: Add) =>
       option("--file <file>", "notification as JSON, `-` for stdin; flags take precedence"),
       option("--key <key>", "idempotency key: send only once, however often the command runs"),
       option("--dry-run", "count devices and render payloads, or with --recipients read the file, without sending"),
-      option("--watch", "show live counts until it is final"),
+      option("--watch", "show live counts until it is final, or its rollout stops by itself"),
     ],
     examples: [
       ["send --title Hello --to topic:news --dry-run", "count the audience and render the payloads"],
@@ -228,9 +271,13 @@ export const addSend = (program: Command, add: Add) =>
         "send --title 'Good morning' --to all --at 2030-01-31T09:00:00 --time-zone device --past tomorrow",
         "in the morning of each device",
       ],
+      [
+        "send --title Sale --to all --canary 1% --per-minute 60000 --stop-if failed=5% --watch",
+        "begin small, go on slowly, and stop when devices fail",
+      ],
     ],
     run: async (context, _, options) => {
-      const { signal, terminal, result } = context;
+      const { terminal, result } = context;
       const { recipients: file, resume } = options;
       if (resume !== undefined && file === undefined) throw new UsageError("--resume needs --recipients <file>.");
       if (resume !== undefined && options.dryRun)
@@ -268,15 +315,17 @@ export const addSend = (program: Command, add: Add) =>
         `Stopped watching. ${sent.id} continues: \`herald notification get ${sent.id}\` shows it, \`herald notification cancel ${sent.id}\` stops it.`,
       );
       terminal.note(`Accepted as ${sent.id}.`);
-      const final = await sent.completed({
-        signal,
-        maxPollMs: watchMs,
-        onChange: (now) => terminal.progress(progressLine(now, terminal.width)),
-      });
+      const final = await watch(sent, context);
       const list = file === undefined ? undefined : await readUploaded(herald, sent.id);
       await result(list === undefined ? final : { ...final, recipients: list }, () =>
         [inWords(final, terminal), ...(list === undefined ? [] : [uploadWords(list)])].join("\n"),
       );
+      if (stoppedByItself(final)) {
+        terminal.note(
+          `It stopped by itself. \`herald notification resume ${sent.id}\` goes on, \`herald notification cancel ${sent.id}\` ends it.`,
+        );
+        return exitCodes.stopped;
+      }
       return final.status === "completed" ? exitCodes.ok : exitCodes.failed;
     },
   });
