@@ -7,6 +7,7 @@ import { commandLine } from "./harness/command-line.ts";
 import { apnsToken, type Project } from "./harness/project.ts";
 import { settingsFor } from "./harness/providers.ts";
 import { type QuickCommandLine, quickSignedIn } from "./harness/quick-command-line.ts";
+import { seed } from "./harness/seed.ts";
 import { test } from "./harness/shared-system.ts";
 import { logOnFailure, type System } from "./harness/system.ts";
 
@@ -244,6 +245,18 @@ test("notifications are sent, watched, listed, traced and cancelled", async () =
   const table = (await screen("notification list", 40)).text.trim().split("\n");
   expect(table.slice(0, 2)).toEqual(["ID", expect.stringMatching(/^ {2}STATUS +DEVICES +FAILED/)]);
   expect(Math.max(...table.map((line) => line.length))).toBeLessThanOrEqual(40);
+});
+
+test("a rollout is planned, and its progress is shown while it releases devices", { timeout: 90_000 }, async () => {
+  await seed(system, project, 150, { topics: ["crowd"] });
+  const send = "send --title Rolled --to topic:crowd --per-minute 600 --stop-if failed=5% --stop-if unregistered";
+  const dry = await cli.screen(`${send} --canary 0.5 --canary-wait 1m --dry-run`);
+  expect(dry.text).toMatch(/^canary +75 devices\nrollout +at least 2 minutes$/m);
+  const watched = await cli.screen(`${send} --watch`);
+  expect(watched.exitCode).toBe(0);
+  expect(watched.text).toMatch(/rolling: [\d.]+ % of 150, \d+ accepted/);
+  expect(watched.text).toMatch(/^rollout +done: released 150 devices of about 150 \(100 %\)$/m);
+  expect(watched.text).toMatch(/^outcomes +0 of 150 devices failed \(0 %\), stops above 5 % with unregistered$/m);
 });
 
 test("a file of recipients is rehearsed, and the summary of its send names who has no device", async () => {

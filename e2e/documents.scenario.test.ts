@@ -8,6 +8,7 @@ import { generate } from "selfsigned";
 import { expect } from "vitest";
 import { runHttpFile } from "./harness/http-file.ts";
 import { quickCommandLine } from "./harness/quick-command-line.ts";
+import { seed } from "./harness/seed.ts";
 import { test } from "./harness/shared-system.ts";
 import { codeBlocks, shellBlocks } from "./harness/shell-blocks.ts";
 import { logOnFailure, type System } from "./harness/system.ts";
@@ -133,6 +134,35 @@ test("the page on stopping a send works as written: what it pauses, it resumes, 
   expect(await project.notification(id)).toMatchObject({ status: "cancelled" });
   const { data } = expectStatus(await system.admin(`GET /projects/${project.id}`), 200).body;
   expect(data.paused).toMatchObject({ of: "project", until: expect.any(String) });
+});
+
+test("the page on sending to everybody works as written: the rollout stops by itself, goes on, and is slowed down", {
+  timeout: 180_000,
+}, async () => {
+  const name = "send-to-everybody.md";
+  const project = await system.project("Everybody");
+  const prefix = "5a1e";
+  await seed(system, project, 600, { prefix });
+  await system.simulators.script([{ provider: "apns", tokenPrefix: prefix, share: 0.3, status: 413 }]);
+  const env = { HERALD_URL: system.gateway, HERALD_TOKEN: project.token };
+  const { stdout } = await runPage(name, ["Plan", "Watch"], env);
+  expect(stdout).toMatch(/^canary +6 devices\nrollout +at least 11 minutes$/m);
+  expect(stdout).toMatch(/^paused +by its rollout at .*, because: \d+ of \d+ devices failed: .*, more than 5 %$/m);
+  expect(stdout).toMatch(/^outcomes +\d+ of \d+ devices failed \(.* %\), stops above 5 %$/m);
+  const [, notification = ""] = /^id +(ntf_\w+)$/m.exec(stdout) ?? [];
+
+  await system.simulators.script([]);
+  const stopped = await runPage(name, ["When it stopped"], { ...env, notification });
+  expect(stopped.stdout).toMatch(/^dev_\w+ +failed/m);
+  const { rollout, paused } = await project.notification(notification);
+  expect([rollout?.audience, rollout?.per_minute, paused]).toEqual([600, 600, undefined]);
+
+  const slower = await runPage(name, ["Slow down, pause, cancel"], { ...env, notification });
+  expect(slower.stdout).toMatch(/^speed +.*at most 300 a minute$/m);
+  expect(slower.stdout).toContain(", because: the shop is slow");
+  const final = await project.final(notification);
+  expect(final.status).toBe("cancelled");
+  expect(final.counts.devices).toBeLessThan(600);
 });
 
 test("the page on templates works as written: a draft is previewed, published and sent", async () => {

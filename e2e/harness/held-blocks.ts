@@ -112,6 +112,7 @@ export const heldBlocks: Readonly<Record<string, Readonly<Record<string, Held | 
     "*": notification,
   },
   "docs/how-to/send-many.md": { "The response": notification, "*": `run ${documents}` },
+  "docs/how-to/send-to-everybody.md": { Plan: [`run ${documents}`, notification], "*": `run ${documents}` },
   "docs/how-to/set-limits.md": { "Set limits and quotas": "shown: an answer's headers", "*": `run ${documents}` },
   "docs/how-to/sign-in-with-your-company.md": {
     Groups: "run e2e/sign-in.scenario.test.ts",
