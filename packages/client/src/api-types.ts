@@ -1934,7 +1934,7 @@ export type NewNotification = {
   time_zone?: string | undefined;
   /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
   past?: "skip" | "now" | "tomorrow" | undefined;
-  /** It begins with few devices, goes no faster than asked, and stops by itself when devices fail; absent: all devices at once. Its time to live begins anew with each part. Not beside `recipients` and `time_zone: "device"` */
+  /** It begins with few devices, goes no faster than asked, and stops by itself when devices fail; absent: all devices at once. Its time to live begins again with each part. Not beside `recipients` and `time_zone: "device"` */
   rollout?:
     | {
         /** A first part of the audience, chosen by chance; absent: none */

@@ -18,7 +18,7 @@ import {
   tookPlace,
   withExpanded,
 } from "../domain/expansions.ts";
-import { judge, planRollout, type Verdict } from "../domain/rollout.ts";
+import { decideNextPart, type PartDecision, planRollout } from "../domain/rollout.ts";
 import { pauseOf } from "../project-rules.ts";
 import {
   beginningOf,
@@ -64,8 +64,8 @@ export const createExpansions = (deps: ExpansionDeps) => {
     return firstPart({ ...plan, past: { n: 0, batches: 0, devices: 0 }, begun: 1 }, at);
   };
 
-  /** Whether the next part of a rollout may begin, by what became of the devices before it. */
-  const verdictOf = async (document: ShownNotification): Promise<Verdict> => {
+  /** Whether the next part of a rollout may begin, by the results of the devices before it. */
+  const decisionOn = async (document: ShownNotification): Promise<PartDecision> => {
     const { _id, projectId, content, expansions, expanded } = document;
     const { rollout } = expansions ?? {};
     const { per_minute: perMinute, stop_if: stopIf } = content.rollout ?? {};
@@ -74,7 +74,7 @@ export const createExpansions = (deps: ExpansionDeps) => {
       ledger.sums(projectId, _id),
       ledger.waiting(projectId, _id, new Date(now().getTime() + laterMs)),
     ]);
-    return judge(content.rollout, rollout, { ...sums, released: expanded?.devices ?? 0, waiting });
+    return decideNextPart(content.rollout, rollout, { ...sums, released: expanded?.devices ?? 0, waiting });
   };
 
   /** The expansions as they are planned when expansion `n` begins. One that takes place again keeps its zones, and those behind it. */
@@ -127,15 +127,15 @@ export const createExpansions = (deps: ExpansionDeps) => {
         await finisher.check(projectId, id);
         return false;
       }
-      const verdict = isNew && rollout && document.expiresAt > now() ? await verdictOf(document) : undefined;
-      if (verdict && "stop" in verdict) {
-        await notifications.pause(document, { at: now(), reason: verdict.stop }, expansions);
+      const decision = isNew && rollout && document.expiresAt > now() ? await decisionOn(document) : undefined;
+      if (decision && "stop" in decision) {
+        await notifications.pause(document, { at: now(), reason: decision.stop }, expansions);
         await outbox.flushNotification(document);
         return false;
       }
-      if (verdict) {
+      if (decision) {
         const again = new Date(now().getTime() + lookAgainMs);
-        if (await notifications.advance(projectId, id, toRecheck({ ...document, expansions }, again, verdict.held)))
+        if (await notifications.advance(projectId, id, toRecheck({ ...document, expansions }, again, decision.held)))
           await dueMessages.schedule(document, again);
         return false;
       }

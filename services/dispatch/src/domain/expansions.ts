@@ -136,7 +136,7 @@ type OfRollout = {
   readonly nextAt?: Date | undefined;
 };
 
-/** A rollout as clients see it. `counts`: what became of its devices. */
+/** A rollout as clients see it. `counts`: the results of its devices. */
 export const shownRollout = (
   { content: { rollout = {} }, expansions, expanded, ...state }: OfRollout,
   counts: Parameters<typeof outcomesOf>[1],

@@ -101,9 +101,9 @@ export const outcomesOf = ({ stop_if: stopIf }: Rollout, { tally, failures }: Co
 });
 
 /** Whether the next expansion begins; undefined: it does. */
-export type Verdict = { readonly held: HeldReason } | { readonly stop: string } | undefined;
+export type PartDecision = { readonly held: HeldReason } | { readonly stop: string } | undefined;
 
-type Judged = Counts & {
+type Counted = Counts & {
   /** How many devices were released. */
   readonly released: number;
   /** Those of them that wait: `later` until a set time, `paused` for their provider. */
@@ -112,11 +112,11 @@ type Judged = Counts & {
 
 const percent = (share: number): string => `${Math.round(share * 1_000) / 10} %`;
 
-export const judge = (
+export const decideNextPart = (
   rollout: Rollout,
   { audience, width, perMinute, before }: RolloutProgress,
-  { released, waiting, ...counts }: Judged,
-): Verdict => {
+  { released, waiting, ...counts }: Counted,
+): PartDecision => {
   const { stop_if: stopIf } = rollout;
   const all = outcomesOf(rollout, counts);
   const outcomes = all.outcomes - (before?.outcomes ?? 0);

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { emptyTally, type Failures, type Tally } from "./notification-counts.ts";
 import {
   bucketsOfPart,
-  judge,
+  decideNextPart,
   nextPartAt,
   outcomesOf,
   planRollout,
@@ -89,7 +89,7 @@ describe("the parts of a rollout", () => {
 });
 
 describe("the next part", () => {
-  const judged = (
+  const decided = (
     change: Partial<Tally>,
     {
       failures = {},
@@ -97,13 +97,13 @@ describe("the next part", () => {
       before,
       released,
     }: { failures?: Failures; waiting?: object; before?: object; released?: number } = {},
-    settings: Parameters<typeof judge>[0] = { stop_if: stopIf },
+    settings: Parameters<typeof decideNextPart>[0] = { stop_if: stopIf },
   ) => {
     const tally = { ...emptyTally, ...change };
     const settled = tally.accepted + tally.failed + tally.expired;
     const progress = progressOf({ ...(before && { before: before as RolloutProgress["before"] }) });
     const counts = { tally, failures, released: released ?? settled, waiting: { later: 0, paused: 0, ...waiting } };
-    return judge(settings, progress, counts as Parameters<typeof judge>[2]);
+    return decideNextPart(settings, progress, counts as Parameters<typeof decideNextPart>[2]);
   };
 
   test.each([
@@ -123,16 +123,16 @@ describe("the next part", () => {
     ["quiet hours", { accepted: 60 }, { released: 2_061, waiting: { later: 2_001 } }, undefined],
     ["one part without outcomes", { accepted: 60 }, { released: 60 + 1_000 }, undefined],
   ])("is judged by %s", (_name, tally, more, expected) => {
-    expect(judged(tally, more)).toEqual(expected);
+    expect(decided(tally, more)).toEqual(expected);
   });
 
   test("counts apps that are gone where that was asked for", () => {
     const rollout = { stop_if: { failed: 0.05, unregistered: true } } as const;
-    expect(judged({ accepted: 50, failed: 50 }, { failures: { unregistered: 50 } }, rollout)).toHaveProperty("stop");
+    expect(decided({ accepted: 50, failed: 50 }, { failures: { unregistered: 50 } }, rollout)).toHaveProperty("stop");
   });
 
   test("without a limit only waits for the others", () => {
-    expect(judged({ failed: 100 }, {}, { per_minute: 6_000 })).toBeUndefined();
+    expect(decided({ failed: 100 }, {}, { per_minute: 6_000 })).toBeUndefined();
   });
 });
 

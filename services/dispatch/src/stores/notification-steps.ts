@@ -62,12 +62,12 @@ export const toAccepted = (
   const { n } = expansions;
   const { held: _, ...progress } = rollout ?? {};
   // Of the replicas that judge a rollout, one pauses it or begins its next part, and none overwrites a lower speed.
-  const judged = {
+  const unchanged = {
     paused: paused ? some : absent,
     "expansions.rollout.perMinute": expansions.rollout?.perMinute ?? absent,
   };
   return {
-    filter: { step: "scheduled", "expansions.n": n, changedAt: changedAt ?? absent, ...(rollout && judged) },
+    filter: { step: "scheduled", "expansions.n": n, changedAt: changedAt ?? absent, ...(rollout && unchanged) },
     update: {
       $set: {
         step: "accepted",

@@ -167,7 +167,7 @@ export const content = {
   ...timeFields,
   rollout: Rollout.optional().meta({
     description:
-      'It begins with few devices, goes no faster than asked, and stops by itself when devices fail; absent: all devices at once. Its time to live begins anew with each part. Not beside `recipients` and `time_zone: "device"`',
+      'It begins with few devices, goes no faster than asked, and stops by itself when devices fail; absent: all devices at once. Its time to live begins again with each part. Not beside `recipients` and `time_zone: "device"`',
     examples: [{ canary: { share: 0.01, wait: "10m" }, per_minute: 60_000, stop_if: { failed: 0.05 } }],
   }),
   localizations: localizationsOf(words),
