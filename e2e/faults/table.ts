@@ -18,6 +18,7 @@ import { providerAnswerRows } from "./rows/provider-answers.ts";
 import { quietHours } from "./rows/quiet-hours.ts";
 import { killedUpload } from "./rows/recipients.ts";
 import { reports } from "./rows/reports.ts";
+import { rolloutRows } from "./rows/rollout.ts";
 import { rotate, rotateDatabasePassword, rotatePasswords } from "./rows/rotate.ts";
 import { singleSendRows } from "./rows/single-sends.ts";
 import { slowApns } from "./rows/slow-apns.ts";
@@ -42,6 +43,7 @@ export const rows: readonly Row[] = [
   backup,
   brokerLost,
   ...pauseRows,
+  ...rolloutRows,
   ...slowApns,
   ...providerAnswerRows,
   caps,
