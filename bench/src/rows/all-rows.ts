@@ -18,6 +18,7 @@ import { peerRow } from "./peer-row.ts";
 import { receiptsRow } from "./receipts-row.ts";
 import { inlineRecipientsRow, recipientsRow } from "./recipients-row.ts";
 import { registrationsRow } from "./registrations-row.ts";
+import { pausesRow, rolloutRow } from "./rollout-row.ts";
 import { rulesRow } from "./rules-row.ts";
 import { sendsRow } from "./sends-row.ts";
 import { slowProviderRow } from "./slow-provider-row.ts";
@@ -49,6 +50,8 @@ export const allRows: readonly Row[] = [
   receiptsRow,
   rulesRow,
   wavesRow,
+  rolloutRow,
+  pausesRow,
   opensRow,
   forgedOpensRow,
   registrationsRow,
