@@ -40,7 +40,7 @@ const Compose = ({ id }: { readonly id: string }) => {
   const template = useTemplateContent(draft.template);
   const problems = composeProblems(error, draft);
   const field = problems.of;
-  const total = counted?.total;
+  const total = counted?.devices.total;
   const send = notificationOf(draft, first);
   const isWritten = hasContent(send) && moreProblem(draft) === undefined;
   const isDrawn = draft.buttons.length > 0 || Number(send.receipts ?? 0) > 0;
@@ -170,7 +170,7 @@ const Compose = ({ id }: { readonly id: string }) => {
         />
       </div>
       {dialog === "send" && !isFile && counted && (
-        <SendDialog draft={draft} devices={counted} onClose={close} onSent={clear} />
+        <SendDialog draft={draft} dryRun={counted} onClose={close} onSent={clear} />
       )}
       {dialog === "send" && file && first && (
         <FileDialog draft={draft} file={file} first={first} onClose={close} onSent={discard} />

@@ -8,6 +8,7 @@ import { Note, Panel } from "../../parts/page.tsx";
 import { Preview } from "../../parts/preview.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import type { ComposeProblems } from "./problems.ts";
+import { rolloutWords } from "./rollout-fields.ts";
 
 const platforms = ["ios", "android", "web"] as const;
 
@@ -39,12 +40,15 @@ const Unsendable = ({ problems: { fields, others } }: { readonly problems: Compo
 );
 
 /** Why fewer devices may get it, or later. */
-const remarksOf = ({ skips = {}, delayed = [], schedule = [], evaluated_later: later = [] }: DryRun): string[] => {
+const remarksOf = (dryRun: DryRun): string[] => {
+  const { skips = {}, delayed = [], schedule = [], evaluated_later: later = [] } = dryRun;
+  const rollout = rolloutWords(dryRun);
   const waves = schedule.length === 1 ? "One wave, at" : `${schedule.length} waves, the first at`;
   return [
     ...Object.entries(skips).map(([reason, devices]) => `${count(devices)} skipped: ${reason}`),
     ...delayed.map(({ until, reason, devices }) => `${count(devices)} delayed until ${exactTime(until)}: ${reason}`),
     ...(schedule.length > 0 ? [`${waves} ${exactTime(schedule[0]?.at)}`] : []),
+    ...(rollout ? [`Rollout: ${rollout}`] : []),
     ...(later.length > 0 ? ["The kind’s cap is evaluated when it is sent: fewer may get it."] : []),
   ];
 };

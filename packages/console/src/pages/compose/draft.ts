@@ -3,6 +3,7 @@ import { browserStorage } from "../../browser-storage.ts";
 import { enteredOf, type Values } from "../../parts/field-values.ts";
 import { objectOf } from "../../parts/json.ts";
 import { contentFields } from "./content-fields.ts";
+import { enteredRollout } from "./rollout-fields.ts";
 
 type Texts = Readonly<Record<Exclude<keyof typeof contentFields, "buttons">, string>>;
 
@@ -29,6 +30,7 @@ export type Draft = Texts & {
   readonly sendAt: string;
   /** `sendAt` is the local time of each device, and this holds where it has passed; empty: it is in the time zone of the browser. */
   readonly past: "" | "skip" | "now" | "tomorrow";
+  readonly rollout: Values;
   /** Further fields as JSON. */
   readonly more: string;
 };
@@ -36,7 +38,7 @@ export type Draft = Texts & {
 export const emptyDraft: Draft = {
   ...(enteredOf(contentFields, {}) as Pick<Draft, keyof typeof contentFields>),
   ...{ template: "", variables: [], kind: "", from: "targets", targets: [], fileOf: "user" },
-  ...{ sendAt: "", past: "", more: "" },
+  ...{ sendAt: "", past: "", rollout: enteredRollout(undefined), more: "" },
 };
 
 const keyOf = (projectId: string) => `herald-draft-${projectId}`;

@@ -5,6 +5,7 @@ import { typedValue } from "../../parts/variable.ts";
 import type { FileRecipient } from "../recipients-file/read-file.ts";
 import { contentFields } from "./content-fields.ts";
 import { type Draft, emptyDraft } from "./draft.ts";
+import { enteredRollout, rolloutOf } from "./rollout-fields.ts";
 
 /** The fields of `more`; undefined when it is not a JSON object. */
 export const moreOf = ({ more }: Pick<Draft, "more">): Json | undefined => (more.trim() === "" ? {} : objectOf(more));
@@ -47,6 +48,9 @@ const valuesOf = (draft: Draft, { variables }: Json, first: FileRecipient | unde
   return named.length > 0 || variables !== undefined ? { ...Object.fromEntries(named), ...shared } : undefined;
 };
 
+/** Neither a file nor a local time of devices goes with a rollout. */
+export const mayRollOut = ({ from, past }: Draft): boolean => from !== "file" && past === "";
+
 /** Without the fields that are not set. */
 const setFields = (fields: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== ""));
@@ -66,6 +70,7 @@ export const notificationOf = (draft: Draft, first?: FileRecipient): NewNotifica
       kind: draft.kind,
       ...sentOf(contentFields, draft),
       ...timeOf(draft, all),
+      rollout: mayRollOut(draft) ? rolloutOf(draft.rollout) : undefined,
       ...audienceOf(draft, all),
     }),
   };
@@ -100,7 +105,8 @@ export const dryRunOf = (draft: Draft, first?: FileRecipient): NewNotification |
 
 /** The same message to one device, now. The API checks the target. Of recipients with values of their own, it has those of the first. */
 export const testOf = (draft: Draft, target: string, first?: FileRecipient): NewNotification => {
-  const { send_at: _, time_zone: __, past: ___, targets: ____, recipients, ...message } = notificationOf(draft, first);
+  const { send_at: _, time_zone: __, past: ___, rollout: ____, ...untimed } = notificationOf(draft, first);
+  const { targets: _____, recipients, ...message } = untimed;
   if (recipients === undefined) return { ...message, targets: [target as Target] };
   const variables = Array.isArray(recipients)
     ? recipients[0]?.variables
@@ -129,6 +135,7 @@ export const draftOf = (notification: Notification): Draft => {
     from: recipients === undefined ? "targets" : "file",
     fileOf: (recipients?.kind ?? "user") as Draft["fileOf"],
     targets: notification.targets,
+    rollout: enteredRollout(notification.rollout),
     more: Object.keys(more).length === 0 ? "" : JSON.stringify(more, null, 2),
   };
 };

@@ -80,6 +80,25 @@ test("a time of the form leaves none of another time in the JSON", () => {
   expect(notificationOf({ ...emptyDraft, more, sendAt })).toEqual({ ttl: 60, send_at: new Date(sendAt).toISOString() });
 });
 
+test("a rollout is sent in parts of its own, but not with a file, a local time or the test push", () => {
+  const rollout = {
+    ...{ "canary/share": "1", "canary/wait": " 20m ", per_minute: 600 },
+    ...{ "stop_if/failed": "2,5", "stop_if/unregistered": true },
+  };
+  const draft = { ...emptyDraft, body: "x", targets: ["all"], rollout };
+  const whole = {
+    canary: { share: 0.01, wait: "20m" },
+    per_minute: 600,
+    stop_if: { failed: 0.025, unregistered: true },
+  };
+  expect(notificationOf(draft)).toEqual({ body: "x", targets: ["all"], rollout: whole });
+  const failed = { ...emptyDraft.rollout, "stop_if/failed": "5", "stop_if/unregistered": false };
+  expect(notificationOf({ ...draft, rollout: failed }).rollout).toEqual({ stop_if: { failed: 0.05 } });
+  expect(testOf(draft, "user:ann")).toEqual({ body: "x", targets: ["user:ann"] });
+  for (const other of [{ from: "file" }, { sendAt: "2030-01-31T09:00", past: "skip" }] as const)
+    expect(notificationOf({ ...draft, ...other })).not.toHaveProperty("rollout");
+});
+
 test("targets of the form replace targets and recipients of the JSON", () => {
   const more = '{ "recipients": [{ "target": "user:ann", "variables": { "n": 1 } }] }';
   const inline = { ...emptyDraft, title: "{{ n }}", more };
@@ -117,10 +136,13 @@ test("a notification that was sent comes back as a draft that sends all that it 
     ...{ title: "Sale", body: "Now", link_to: "/sale", kind: "offers", urgency: "passive", relevance: 0.5 },
     ...{ thread: "sale", android_channel: "offers", icon: "https://example.com/i.png", receipts: 0.07 },
     buttons: [{ id: "a", title: "Open" }],
+    rollout: { canary: { share: 0.07, wait: "1h" }, per_minute: 60, stop_if: { failed: 0.05, unregistered: true } },
     ...{ targets: ["all"], ttl: 60, labels: { campaign: "spring" }, data: { a: "b" }, silent: false },
   };
-  const shown = { ...sent, id: "ntf_1", status: "completed", counts: {}, skips: {}, send_at: "2020-01-01T00:00:00Z" };
-  expect(notificationOf(draftOf(shown as never))).toEqual(sent);
+  const progress = { phase: "done", released: 10, outcomes: 10, failed: 3 };
+  const shown = { ...sent, rollout: { ...sent.rollout, ...progress } };
+  const ended = { ...shown, id: "ntf_1", status: "completed", counts: {}, skips: {}, send_at: "2020-01-01T00:00:00Z" };
+  expect(notificationOf(draftOf(ended as never))).toEqual(sent);
   const destructive = { ...sent, buttons: [{ id: "a", title: "Delete", destructive: true }] };
   expect(notificationOf(draftOf(destructive as never))).toEqual(destructive);
 });

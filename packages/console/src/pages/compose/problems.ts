@@ -1,10 +1,12 @@
 import { type FieldProblem, HeraldError } from "@herald/client";
 import { contentFields } from "./content-fields.ts";
 import type { Draft } from "./draft.ts";
+import { rolloutFields } from "./rollout-fields.ts";
 
-/** The fields of the form as it names them, by their names in the API. */
+/** The fields of the form as it names them, by their names in the API, or their paths. */
 const labels: Readonly<Record<string, string>> = {
   ...Object.fromEntries(Object.entries(contentFields).map(([name, { label }]) => [name, label])),
+  ...Object.fromEntries(Object.entries(rolloutFields).map(([path, { label }]) => [`rollout/${path}`, label])),
   ...{ template: "Template", kind: "Kind", targets: "Targets", recipients: "A file" },
   ...{ send_at: "Send at", past: "Send at" },
 };
@@ -16,6 +18,8 @@ const inWords: readonly (readonly [sentence: RegExp, words: string])[] = [
   [/^line (\d+), column (\d+): `(\S+)` is not among the variables.*$/, "Line $1, column $2: there is no variable $3"],
   [/^is required, because `send_at` has passed.*$/, "Choose what devices get whose clocks have passed this time"],
   [/^is not accepted with an upload.*$/, "A file is sent at once: leave the time out"],
+  [/^must be from 1\/4096 to 0\.5$/, "Between 0.025 % and 50 %"],
+  [/^cannot be set beside `recipients`.*$/, "needs targets, not recipients"],
   [/^is not a target: /, "is not a target: "],
 ];
 
@@ -32,9 +36,11 @@ const pathOf = ({ pointer }: FieldProblem): readonly string[] => {
   return path?.split("/").map((part) => decodeURIComponent(part)) ?? [];
 };
 
+const labelOf = (path: readonly string[]): string | undefined => labels[path.join("/")] ?? labels[path[0] ?? ""];
+
 /** The fields that the form has but for those of `draft` that only its JSON can set. */
-const isShown = ([field = "", inner = ""]: readonly string[], { variables }: Draft): boolean =>
-  field === "variables" ? variables.some(({ name }) => name === inner) : labels[field] !== undefined;
+const isShown = (path: readonly string[], { variables }: Draft): boolean =>
+  path[0] === "variables" ? variables.some(({ name }) => name === path[1]) : labelOf(path) !== undefined;
 
 export type ComposeProblems = {
   /** What is wrong with a field, by its path in the API. */
@@ -59,7 +65,7 @@ export const composeProblems = (error: unknown, draft: Draft): ComposeProblems =
       const target = field === "targets" ? draft.targets[Number(inner)] : undefined;
       const key = path.join("/");
       said.set(key, (said.get(key) ?? new Set()).add(target === undefined ? words : `${target} ${words}`));
-      fields.add(field === "variables" ? inner : (labels[field] ?? field));
+      fields.add(field === "variables" ? inner : (labelOf(path) ?? field));
     } else others.add(path.length > 0 ? `${path.join(" › ")}: ${words}` : words);
   }
   return {

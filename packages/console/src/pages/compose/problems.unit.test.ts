@@ -27,6 +27,18 @@ test("each problem stands in one place: beside its field, or above them", () => 
   expect(of("body")).toBeUndefined();
 });
 
+test("a problem of a rollout stands beside the part that it is about", () => {
+  const error = refused(
+    ["rollout/canary/share", "must be from 1/4096 to 0.5"],
+    ["rollout", "cannot be set beside `recipients`: send to `targets`"],
+  );
+  const { of, fields, others } = composeProblems(error, emptyDraft);
+  expect(fields).toEqual(["Begin with"]);
+  expect(of("rollout/canary/share")).toBe("Between 0.025 % and 50 %");
+  expect(of("rollout/canary/wait")).toBeUndefined();
+  expect(others).toEqual(["rollout: needs targets, not recipients"]);
+});
+
 test("one sentence about two places of a field is said once", () => {
   const problem: [string, string] = ["title", "line 1, column 1: `a` is not among the variables"];
   expect(composeProblems(refused(problem, problem), emptyDraft).of("title")).toBe(

@@ -9,17 +9,19 @@ import { Facts } from "../../parts/page.tsx";
 import type { Draft } from "./draft.ts";
 import { messageFacts } from "./message-facts.tsx";
 import { notificationOf } from "./notification-of.ts";
+import { rolloutWords } from "./rollout-fields.ts";
 import { whenOf } from "./when.tsx";
 
 type Props = {
   readonly draft: Draft;
-  readonly devices: DryRun["devices"];
+  readonly dryRun: DryRun;
   readonly onClose: () => void;
   readonly onSent: () => void;
 };
 
 /** Asks for confirmation, with the number of devices, and sends. */
-export const SendDialog = ({ draft, devices, onClose, onSent }: Props) => {
+export const SendDialog = ({ draft, dryRun, onClose, onSent }: Props) => {
+  const { devices } = dryRun;
   const { id, herald } = useProject();
   const queries = useQueryClient();
   const navigate = useNavigate();
@@ -52,6 +54,7 @@ export const SendDialog = ({ draft, devices, onClose, onSent }: Props) => {
             </>
           ),
           When: whenOf(draft),
+          Rollout: rolloutWords(dryRun),
         }}
       />
     </FormDialog>

@@ -39,8 +39,8 @@ const samplesOf = ({ variables }: Draft, first: FileRecipient | undefined) => ({
 
 /** The texts of a draft as a template of their own. */
 const contentOf = (send: NewNotification, template: TemplateContent | undefined, first: FileRecipient | undefined) => {
-  const { targets: _, recipients: __, send_at: ___, time_zone: ____, past: _____, ...message } = send;
-  const { template: ______, variables: _______, locale: ________, ...own } = message;
+  const { targets: _, recipients: __, send_at: ___, time_zone: ____, past: _____, rollout: ______, ...message } = send;
+  const { template: _______, variables: ________, locale: _________, ...own } = message;
   const columns = Object.keys(first?.variables ?? {}).map((name) => [name, { type: "string", fallback: "" }]);
   return { ...template, ...own, variables: template?.variables ?? Object.fromEntries(columns) };
 };
@@ -79,7 +79,7 @@ export const useDryRun = (draft: Draft, first: FileRecipient | undefined, may: b
     /** The payloads of the texts by platform, for platforms that no device of the audience has. */
     rendered: content && rendered.data,
     error: asked === undefined ? content && rendered.error : dryRun.error,
-    /** The devices of the draft as it is now. */
-    counted: dryRun.data && isCurrent ? dryRun.data.devices : undefined,
+    /** The dry run of the draft as it is now. */
+    counted: isCurrent ? dryRun.data : undefined,
   };
 };

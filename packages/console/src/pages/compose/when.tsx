@@ -1,8 +1,11 @@
-import { SegmentedControl, Select, SimpleGrid, Text } from "@mantine/core";
+import { Box, SegmentedControl, Select, SimpleGrid, Text } from "@mantine/core";
 import { Field } from "../../parts/field.tsx";
+import { FormFields } from "../../parts/fields.tsx";
 import { exactTime } from "../../parts/format.tsx";
 import { Panel } from "../../parts/page.tsx";
 import type { Draft } from "./draft.ts";
+import { mayRollOut } from "./notification-of.ts";
+import { rolloutFields } from "./rollout-fields.ts";
 
 type Props = {
   readonly draft: Draft;
@@ -91,6 +94,16 @@ export const When = ({ draft, change, problemOf }: Props) => {
             />
           )}
         </SimpleGrid>
+      )}
+      {mayRollOut(draft) && (
+        <Box mt="sm">
+          <FormFields
+            fields={rolloutFields}
+            values={draft.rollout}
+            change={(changes) => change({ rollout: { ...draft.rollout, ...changes } })}
+            problemOf={(path) => problemOf(`rollout/${path}`)}
+          />
+        </Box>
       )}
     </Panel>
   );
