@@ -30,6 +30,7 @@ import { useMayWrite } from "../session-context.tsx";
 import { saveDraft } from "./compose/draft.ts";
 import { draftOf } from "./compose/notification-of.ts";
 import { RecipientsPanel, RecipientsUpload } from "./notification/recipients.tsx";
+import { RolloutPanel } from "./notification/rollout.tsx";
 import { sendTimeOf, WavesPanel } from "./notification/waves.tsx";
 
 const final = ["completed", "cancelled", "expired"];
@@ -255,6 +256,7 @@ export default function NotificationPage() {
         )}
         <RecipientsUpload notification={data} ended={isFinal} />
         {data.schedule && <WavesPanel schedule={data.schedule} />}
+        {data.rollout && <RolloutPanel notification={data} rollout={data.rollout} ended={isFinal} />}
         <div className="columns wide">
           <Stack>
             <Panel title="From devices to opens">
