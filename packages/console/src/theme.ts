@@ -47,6 +47,7 @@ export const theme = createTheme({
     Pill: { defaultProps: { h: 24 } },
     Text: { defaultProps: { size: "sm" } },
     ActionIcon: { defaultProps: { variant: "subtle", color: "gray" } },
+    InputClearButton: { defaultProps: { size: 24 } },
     // The description of a field stands below the field.
     InputWrapper: { defaultProps: { inputWrapperOrder: ["label", "input", "error", "description"] } },
     Modal: { defaultProps: { centered: true, closeButtonProps: { "aria-label": "Close" } } },
