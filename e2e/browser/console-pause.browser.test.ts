@@ -2,7 +2,7 @@ import { expectStatus } from "@herald/testing";
 import { expect } from "vitest";
 import { logOnFailure } from "../harness/system.ts";
 import { type ConsolePage, expectCalm, goTo } from "./console-page.ts";
-import { problemsInBothSchemes, tooSmall, wider } from "./page-checks.ts";
+import { problemsAtBothWidths } from "./page-checks.ts";
 import { type SharedConsole, test } from "./shared-console.ts";
 
 /** Pauses in the console, in a real Chromium against a running system. */
@@ -28,17 +28,6 @@ const signedInAs = async (role: string, path: string): Promise<ConsolePage> => {
   return page;
 };
 
-/** At 360 and 1280 px, light and dark. */
-const problemsOf = async (page: ConsolePage): Promise<unknown> => {
-  const found: unknown[] = [];
-  for (const width of [360, 1280]) {
-    await page.setViewportSize({ width, height: 900 });
-    await expect.poll(() => wider(page), { message: `${width} px` }).toEqual([]);
-    found.push(...((await tooSmall(page)) as string[]), ...(await problemsInBothSchemes(page)));
-  }
-  return found;
-};
-
 test("all sends of a project are paused and resumed by keyboard, and every page says who paused them and why", {
   timeout: 240_000,
 }, async () => {
@@ -50,7 +39,7 @@ test("all sends of a project are paused and resumed by keyboard, and every page 
   await page.keyboard.press("Enter");
   const dialog = page.getByRole("dialog", { name: "Pause all sends of Stopped shop?" });
   await dialog.getByLabel("Why").and(page.locator(":focus")).waitFor();
-  expect(await problemsOf(page)).toEqual([]);
+  expect(await problemsAtBothWidths(page)).toEqual([]);
   await page.keyboard.type("the link leads to yesterday's sale");
   // An end that has passed is refused beside its field.
   await dialog.getByLabel("Until").fill("2020-01-01T10:00");
@@ -69,7 +58,7 @@ test("all sends of a project are paused and resumed by keyboard, and every page 
     await banner.getByText("the link leads to yesterday's sale").waitFor();
     expect(await pause.count()).toBe(0);
   }
-  expect(await problemsOf(page)).toEqual([]);
+  expect(await problemsAtBothWidths(page)).toEqual([]);
   expect((await project.notification(id)).counts.accepted).toBe(0);
 
   await banner.getByRole("button", { name: "Resume" }).focus();
@@ -94,7 +83,7 @@ test("a notification is paused and resumed on its page, and lists find it by its
   const paused = page.getByRole("alert").filter({ hasText: "This notification is paused." });
   await paused.getByText("the wrong link").waitFor();
   expect(await project.notification(id)).toMatchObject({ status: "paused", paused: { reason: "the wrong link" } });
-  expect(await problemsOf(page)).toEqual([]);
+  expect(await problemsAtBothWidths(page)).toEqual([]);
 
   await goTo(page, `${address}?status=paused`);
   await page

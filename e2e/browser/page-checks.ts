@@ -62,3 +62,14 @@ export const problemsInBothSchemes = async (page: ConsolePage): Promise<string[]
   await expect.poll(() => page.evaluate(transitions)).toBe(0);
   return [...found, ...dark.map((problem) => `dark: ${problem}`)];
 };
+
+/** What is too wide, too small or serious for axe-core, at 360 and 1280 px, light and dark. */
+export const problemsAtBothWidths = async (page: ConsolePage): Promise<unknown> => {
+  const found: unknown[] = [];
+  for (const width of [360, 1280]) {
+    await page.setViewportSize({ width, height: 900 });
+    await expect.poll(() => wider(page), { message: `${width} px` }).toEqual([]);
+    found.push(...((await tooSmall(page)) as string[]), ...(await problemsInBothSchemes(page)));
+  }
+  return found;
+};
