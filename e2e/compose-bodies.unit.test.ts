@@ -38,6 +38,7 @@ const drafts: fc.Arbitrary<Draft> = fc.record({
   variables: fc.constantFrom([], [{ name: "n", type: "number", fallback: "", text: "3" }]),
   sendAt: fc.constantFrom("", "2030-01-31T09:00"),
   past: fc.constantFrom("" as const, "skip" as const, "tomorrow" as const),
+  rollout: fc.constantFrom(emptyDraft.rollout, { ...emptyDraft.rollout, per_minute: "600" }),
   more: more.map((fields) => (fields.length === 0 ? "" : JSON.stringify(Object.assign({}, ...fields)))),
 });
 const first = { target: "user:ann", variables: { n: "1" } };

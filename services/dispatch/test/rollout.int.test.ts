@@ -173,9 +173,11 @@ test("a command that the broker lost is repeated", async () => {
 test("batches that the broker lost are sent once all parts are released again, at once", async () => {
   const id = await start({ canary: { share: 0.5, wait: "10m" } });
   const lost = await commandOf(id, 0);
-  const done = { projectId, notificationId: id, batches: 1, devices: 200, unmatched: [], n: 0 };
+  const done = { projectId, notificationId: id, batches: 1, devices: 200, unmatched: ["all"], n: 0 };
   await publish(dispatch.bus, ExpandedV1, done, { id: `${id}/expanded/0` });
   await becomes(id, { phase: "waiting", released: 200 });
+  // The other part may have devices of the target.
+  expect((await dispatch.get(projectId, id)).unmatched).toEqual([]);
   dispatch.pass(10 * minute);
   const others = devices(200);
   let last = 1;

@@ -40,7 +40,7 @@ const parseStopIf = (conditions: readonly string[]): StopIf => {
 };
 
 /** Undefined without any of its options. */
-export const rolloutOf = ({ canary, canaryWait, perMinute, stopIf }: RolloutChoice): NewRollout | undefined => {
+export const rolloutOfOptions = ({ canary, canaryWait, perMinute, stopIf }: RolloutChoice): NewRollout | undefined => {
   if (canaryWait !== undefined && canary === undefined) throw new UsageError("--canary-wait needs --canary <share>.");
   const rollout: NewRollout = {
     ...(canary !== undefined && { canary: { share: canary, ...(canaryWait !== undefined && { wait: canaryWait }) } }),

@@ -13,7 +13,7 @@ import { parseShare } from "./projects.ts";
 import {
   plannedEntries,
   type RolloutChoice,
-  rolloutOf,
+  rolloutOfOptions,
   rolloutOptions,
   rolloutProgress,
   stoppedByItself,
@@ -117,7 +117,7 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
     send_at: at,
     time_zone: timeZone,
     past,
-    rollout: rolloutOf(options),
+    rollout: rolloutOfOptions(options),
     ttl,
     priority,
     collapse_id: collapseId,

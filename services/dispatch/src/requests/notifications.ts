@@ -111,6 +111,10 @@ export const readChanged = async (
   return document;
 };
 
+/** Whether registry has still to expand it. */
+const hasNext = ({ step }: NotificationState): boolean =>
+  step === "scheduled" || step === "accepted" || step === "expanding";
+
 /** A notification as the API shows it. `sums` are the sums of its ledger; a final notification stores its own. */
 export const notificationView = (document: ShownNotification, sums?: Sums): Notification => {
   const { _id, content, acceptedAt, paused, expanded, end } = document;
@@ -119,7 +123,8 @@ export const notificationView = (document: ShownNotification, sums?: Sums): Noti
   return {
     ...content,
     id: _id,
-    unmatched: expanded?.unmatched ?? [],
+    // A later wave, or part of a rollout, may have devices that match.
+    unmatched: (!hasNext(document) && expanded?.unmatched) || [],
     created_at: acceptedAt.toISOString(),
     status,
     counts: shownCounts(tally, end ? undefined : expanded?.devices),

@@ -7,8 +7,8 @@ import type { Shown } from "../../parts/lock-screen.tsx";
 import { Note, Panel } from "../../parts/page.tsx";
 import { Preview } from "../../parts/preview.tsx";
 import { Problem } from "../../parts/problem.tsx";
+import { rolloutWords } from "./planned-rollout.ts";
 import type { ComposeProblems } from "./problems.ts";
-import { rolloutWords } from "./rollout-fields.ts";
 
 const platforms = ["ios", "android", "web"] as const;
 

@@ -1,6 +1,5 @@
-import type { DryRun, NewRollout, Notification } from "@herald/client";
+import type { NewRollout, Notification } from "@herald/client";
 import { enteredOf, type FieldSpec, sentOf, type Values } from "../../parts/field-values.ts";
-import { count } from "../../parts/format.tsx";
 import { isJsonObject } from "../../parts/json.ts";
 
 const rollout = { under: "Rollout", half: true } as const;
@@ -56,15 +55,4 @@ export const rolloutOf = (entered: Values): NewRollout | undefined => {
     else if (value !== false) sent[part] = { ...Object(sent[part]), [name]: value };
   }
   return Object.keys(sent).length > 0 ? sent : undefined;
-};
-
-/** A planned rollout in words; undefined: the notification has none. */
-export const rolloutWords = ({ rollout: planned }: DryRun): string | undefined => {
-  if (planned === undefined) return undefined;
-  const { canary_devices: canary, minutes } = planned;
-  const words = [
-    ...(canary === undefined ? [] : [`about ${count(canary)} ${canary === 1 ? "device" : "devices"} first`]),
-    ...(minutes > 0 ? [`at least ${count(minutes)} min in all`] : []),
-  ];
-  return words.length > 0 ? words.join(", ") : "part after part";
 };

@@ -9,7 +9,7 @@ import { Facts } from "../../parts/page.tsx";
 import type { Draft } from "./draft.ts";
 import { messageFacts } from "./message-facts.tsx";
 import { notificationOf } from "./notification-of.ts";
-import { rolloutWords } from "./rollout-fields.ts";
+import { rolloutWords } from "./planned-rollout.ts";
 import { whenOf } from "./when.tsx";
 
 type Props = {
