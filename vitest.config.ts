@@ -48,7 +48,7 @@ export default defineConfig({
     reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
     isolate: false, // what a file imports is loaded once for each worker; nothing of ours keeps state in a module that a test changes
     sequence: { sequencer: LongestFirst },
-    maxWorkers: 4, // of two cores one waits half of the time: for answers, for what is unavailable, for timeouts
+    maxWorkers: 3, // of two cores one waits half of the time: for answers, for what is unavailable, for timeouts
     projects: [
       {
         resolve,

@@ -6,11 +6,14 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { freePortsEnvironment, type RunningHerald } from "@herald/local-stack";
 import { eventually, expectStatus, request } from "@herald/testing";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { demoDevices } from "../tools/local-stack/src/start/demo-history.ts";
 import { quickCommandLine } from "./harness/quick-command-line.ts";
 import { codeBlocks, shellBlocks } from "./harness/shell-blocks.ts";
 import { payloadOf, simulatorControl } from "./harness/simulators.ts";
+
+// On a busy machine, the whole system takes a minute to start.
+vi.setConfig({ testTimeout: 300_000 });
 
 type LocalFile = RunningHerald["local"];
 
@@ -247,8 +250,8 @@ test("the next start has the same data, and SIGTERM to npm alone, as a superviso
 test("a start whose output nobody reads any more stops, as `npm start | head` does", async () => {
   const local = await startAlone();
   started.stdout?.destroy();
-  // The next line that it prints finds the pipe closed.
-  await api(local, "GET /devices");
+  // The next line that it prints finds the pipe closed: that of this request, or a warning before it.
+  await api(local, "GET /devices").catch(() => {});
   expect(await ended()).toEqual([0, null]);
   await expectAllGone(local);
 });

@@ -72,7 +72,13 @@ export function projectClient(gateway: string, { id, token }: { id: ProjectId; t
     call,
     register: async (device = {}) => {
       const body = { device: { token: apnsToken(), platform: "ios", ...device } };
-      const answer = expectStatus(await call("POST /devices", { body }), 200, 201);
+      // As apps do: on a busy machine a service may not answer in time.
+      const answer = await eventually(async () => {
+        const found = await call("POST /devices", { body });
+        if (found.status === 503) throw new Error(found.text);
+        return found;
+      });
+      expectStatus(answer, 200, 201);
       const created = answer.status === 201;
       return { device: Device.parse(answer.body.data), credential: answer.body.credential, created };
     },
