@@ -1,5 +1,5 @@
+import { HeldReason, RolloutPhase } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { HeldReason, RolloutPhase } from "../../contracts/src/http/v1/rollout.ts";
 import { phaseOf } from "../src/pages/notification/rollout-words.ts";
 
 test("each phase of a rollout, and each reason why it is held, has words", () => {
