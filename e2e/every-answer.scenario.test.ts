@@ -14,7 +14,7 @@ import { logOnFailure, type System } from "./harness/system.ts";
 import { meetThrottles, prefixOf, throttleKept, throttleRules, withRepeat } from "./harness/throttles.ts";
 
 /** Few enough for a busy machine. All of them are sent before the test waits for the first. */
-const atATime = 6;
+const atATime = 3;
 
 const mailOf = (index: number) => `${prefixOf("b", index)}@herald-e2e.iam.gserviceaccount.com`;
 
@@ -53,7 +53,7 @@ const pushesOf = async (...ids: readonly string[]) =>
 const name = ({ platform, rule }: { platform: Platform; rule: object }) => `${platform} ${JSON.stringify(rule)}`;
 
 describe.concurrent("every answer of every provider", () => {
-  test("about one device or one message", { timeout: 180_000 }, async ({ expect }) => {
+  test("about one device or one message", { timeout: 300_000 }, async ({ expect }) => {
     const sent = await inParallel(aboutOneDevice, atATime, async (one, index) => {
       const project = await projectFor(one.platform);
       const device = await registered(project, one.platform, prefixOf("a", index));
@@ -86,7 +86,7 @@ describe.concurrent("every answer of every provider", () => {
   });
 
   test("about the project's credential: the provider pauses, keeps what waits, and continues with new settings", {
-    timeout: 180_000,
+    timeout: 300_000,
   }, async ({ expect }) => {
     const became = await inParallel(refusals, atATime, async ({ platform, rule, at }, index) => {
       const provider = providerOf[platform];
@@ -136,7 +136,7 @@ describe.concurrent("every answer of every provider", () => {
 });
 
 test("GOAWAY every 50 streams after a first one of a single stream, on every platform: each device gets one push", {
-  timeout: 180_000,
+  timeout: 300_000,
 }, async () => {
   const providers: Provider[] = platforms.map((platform) => providerOf[platform]);
   await system.simulators.script(

@@ -187,7 +187,8 @@ async function startOnce({
       environmentOf: herald.environmentOf,
       admin,
       project: async (name = "E2E", providers = ["apns"]) => {
-        const { body } = expectStatus(await admin("POST /projects", { body: { project: { name } } }), 201);
+        const create = () => admin("POST /projects", { body: { project: { name } } });
+        const { body } = await eventually(async () => expectStatus(await create(), 201), { timeoutMs: 20_000 });
         const project = projectClient(gateway, { id: ProjectView.parse(body.data).id, token: body.token });
         for (const provider of providers) await putProvider(project, provider);
         return project;
