@@ -95,7 +95,7 @@ export { ButtonId, ButtonTitles, ReceiptShare } from "./http/v1/receipt-fields.t
 export { Recipients, RecipientsQuery } from "./http/v1/recipients.ts";
 export { OpenNotification, ReportNotification } from "./http/v1/reports.ts";
 export {
-  canaryWaitMs, HeldReason, maxCanaryWaitMs, maxRolloutMs, minPerMinute, PlannedRollout, Rollout, RolloutPhase, type RolloutState, rolloutProblems,
+  canaryBuckets, canaryWaitMs, HeldReason, maxCanaryWaitMs, maxRolloutMs, minPerMinute, PlannedRollout, Rollout, RolloutPhase, type RolloutState, rolloutProblems,
 } from "./http/v1/rollout.ts";
 export {
   batchSendLimits, hasLiquid, isTemplated, NewNotification, RenderedContent, SendNotification, SendNotifications, SendPushTypeField,

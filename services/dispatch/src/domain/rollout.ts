@@ -1,6 +1,7 @@
 import {
   bucketCount,
   bucketOf,
+  canaryBuckets,
   canaryWaitMs,
   type HeldReason,
   type NotificationId,
@@ -56,7 +57,7 @@ export const planRollout = (
   const fastest = stopIf ? Math.max(minDevices, audience / partsOfFastest) : audience;
   const devices = perMinute === undefined ? fastest : (perMinute * everyMs) / 60_000;
   const width = Math.ceil((devices * bucketCount) / Math.max(1, audience));
-  const first = canary ? Math.max(1, Math.round(canary.share * bucketCount)) : 0;
+  const first = canary ? canaryBuckets(canary) : 0;
   return {
     audience,
     // The canary does not reach over the end of the ring.

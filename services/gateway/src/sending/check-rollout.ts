@@ -2,6 +2,7 @@ import {
   audienceOfContent,
   audienceRequests,
   bucketCount,
+  canaryBuckets,
   canaryWaitMs,
   type DryRun,
   minPerMinute,
@@ -34,7 +35,7 @@ export const checkRollout = async ({ sendRequest }: RequestDeps, { projectId, co
 export const plannedRollout = (rollout: Rollout, devices: number): DryRun["rollout"] => {
   requireInTime(rollout, devices);
   const { canary, per_minute: perMinute } = rollout;
-  const first = canary && Math.max(1, Math.round(canary.share * bucketCount)) / bucketCount;
+  const first = canary && canaryBuckets(canary) / bucketCount;
   const rest = (devices * (1 - (first ?? 0))) / (perMinute ?? Number.POSITIVE_INFINITY);
   return {
     ...(first !== undefined && { canary_devices: Math.round(devices * first) }),

@@ -24,6 +24,10 @@ const isWait = (text: string): boolean => {
 export const canaryWaitMs = ({ wait = defaultWait }: { readonly wait?: string | undefined }): number =>
   parseDuration(wait) ?? 0;
 
+/** How many buckets a canary has. */
+export const canaryBuckets = ({ share }: { readonly share: number }): number =>
+  Math.max(1, Math.round(share * bucketCount));
+
 const share = `must be from 1/${bucketCount} to 0.5`;
 
 export const PerMinute = z
