@@ -40,6 +40,7 @@ beforeEach(async () => {
 afterEach(() => {
   dispatch.simulators.script([]);
   dispatch.clock.ahead = 0;
+  dispatch.startClock();
 });
 
 const start = (rollout: Rollout, ttl = 3_600) =>
@@ -57,8 +58,19 @@ const commandOf = (id: NotificationId, n: number) =>
     return found.data;
   });
 
+type Partition = {
+  readonly repeat?: string;
+  /** Runs before registry says that it is done. */
+  readonly before?: () => Promise<unknown>;
+};
+
 /** Partitions a part as registry does: one batch of these devices. */
-const partition = async (id: NotificationId, n: number, of: readonly Recipient[], repeat = "") => {
+const partition = async (
+  id: NotificationId,
+  n: number,
+  of: readonly Recipient[],
+  { repeat = "", before }: Partition = {},
+) => {
   const { page, expiresAt, expansion } = await commandOf(id, n);
   const common = { projectId, notificationId: id };
   const batch: DeliverBatchV1 = {
@@ -66,6 +78,7 @@ const partition = async (id: NotificationId, n: number, of: readonly Recipient[]
     devices: [...of],
   };
   if (of.length > 0) await publish(dispatch.bus, DeliverBatchV1, batch, { id: `${batch.batchId}${repeat}` });
+  await before?.();
   const done = { ...common, batches: of.length > 0 ? 1 : 0, devices: of.length, unmatched: [], n };
   await publish(dispatch.bus, ExpandedV1, done, { id: `${id}/expanded/${n}${repeat}` });
   return { ...expansion.buckets, expiresAt };
@@ -121,6 +134,16 @@ test("it stops by itself, once, when too many devices failed, and goes on when i
   await resume(id);
   await partition(id, 1, devices(300));
   await becomes(id, { released: 400 });
+});
+
+test("with a limit of failures alone, each part begins when the one before it is released", async () => {
+  audience = 3_000;
+  // So neither the broker's clock nor a sweep begins one.
+  dispatch.pass(60 * minute);
+  dispatch.stopClock();
+  const id = await start({ stop_if: { failed: 0.05 } });
+  for (let n = 0; n < 3; n++) await partition(id, n, devices(100), { before: () => outcomes(id, (n + 1) * 100) });
+  await becomes(id, { released: 300 });
 });
 
 test("it is held while its devices wait, says why, and goes on by itself", async () => {
@@ -190,8 +213,8 @@ test("batches that the broker lost are sent once all parts are released again, a
   await outcomes(id, 200);
   await loseCommands(id);
   await becomes(id, { phase: "rolling" });
-  await partition(id, 0, devices(200), "/again");
-  for (let n = 1; n <= last; n++) await partition(id, n, n === 1 ? others : [], "/again");
+  await partition(id, 0, devices(200), { repeat: "/again" });
+  for (let n = 1; n <= last; n++) await partition(id, n, n === 1 ? others : [], { repeat: "/again" });
   const { counts } = await dispatch.final(projectId, id);
   expect(counts).toMatchObject({ devices: 400, accepted: 400 });
   expect(dispatch.simulators.pushes().filter(({ token }) => others.some((one) => one.token === token))).toHaveLength(

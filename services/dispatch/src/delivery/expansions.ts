@@ -33,8 +33,8 @@ import type { DueMessages, Finisher } from "./follow-up.ts";
 const zonesOf = async (bus: Bus, { projectId, content }: Pick<SendV1, "projectId" | "content">): Promise<string[]> =>
   (await sendRequest(bus, audienceRequests.zones, { projectId, ...audienceOfContent(content) })).zones;
 
-/** How often a rollout that is held is looked at. */
-const lookAgainMs = 2_000;
+/** A rollout that is held is looked at again after half the time that it has waited, but not sooner or later than this. */
+const [minLookMs, maxLookMs] = [100, 2_000];
 /** Devices that wait for longer than this have a set time, such as the end of quiet hours: a rollout does not wait for them. */
 const laterMs = 300_000;
 
@@ -95,58 +95,61 @@ export const createExpansions = (deps: ExpansionDeps) => {
   const isHeld = ({ projectId, paused, stop }: NotificationState) =>
     !stop && (paused !== undefined || pauseOf(rules, projectId) !== undefined);
 
+  /** Begins the next expansion if its time has come. False when it still waits, or nothing is left to expand. Repeatable. */
+  const begin = async (projectId: ProjectId, id: NotificationId): Promise<boolean> => {
+    if (rules.loading) await rules.loading;
+    const document = await notifications.getShown(projectId, id);
+    const { expansions, step } = document ?? {};
+    if (!document || !expansions) return false;
+    // After a crash behind the update below, the message is redelivered, and the expansion must still be commanded.
+    if (step === "accepted" || step === "expanding") return true;
+    const { n, rollout } = expansions;
+    const next = expansionAt(expansions, n);
+    if (step !== "scheduled" || !next || next.at > now()) return false;
+    // What expires meanwhile is expanded, so that its devices are counted.
+    if (document.expiresAt > now() && isHeld(document)) {
+      const again = Math.min(now().getTime() + pausedCheckMs, document.expiresAt.getTime());
+      await notifications.advance(projectId, id, toRecheck({ ...document, expansions }, new Date(again)));
+      // Resumed meanwhile: the resume may have found it before the update above.
+      const known = await notifications.getState(projectId, id);
+      if (known?.step === "scheduled" && !isHeld(known)) await dueMessages.publish(known, now());
+      return false;
+    }
+    const isNew = !tookPlace(expansions, n);
+    if (isNew && !rollout && isTooLate(expansions, now())) {
+      await notifications.advance(projectId, id, toLastExpansion({ expansions }, now(), false));
+      await finisher.check(projectId, id);
+      return false;
+    }
+    const decision = isNew && rollout && document.expiresAt > now() ? await decisionOn(document) : undefined;
+    if (decision && "stop" in decision) {
+      await notifications.pause(document, { at: now(), reason: decision.stop }, expansions);
+      await outbox.flushNotification(document);
+      return false;
+    }
+    if (decision) {
+      const waitMs = (now().getTime() - next.at.getTime()) / 2;
+      const again = new Date(now().getTime() + Math.min(maxLookMs, Math.max(minLookMs, waitMs)));
+      if (await notifications.advance(projectId, id, toRecheck({ ...document, expansions }, again, decision.held)))
+        await dueMessages.schedule(document, again);
+      return false;
+    }
+    return notifications.advance(
+      projectId,
+      id,
+      toAccepted({ ...document, expansions }, await planned(document, expansions)),
+    );
+  };
+
   return {
     planOf: async (send: Planned): Promise<Expansions> => {
       if (send.local) return { n: 0, list: await waves(send.local, send), local: send.local };
       return send.content.rollout ? planParts({ ...send, at: beginningOf(send) }) : expansionOf(send);
     },
 
-    /** Begins the next expansion if its time has come. False when it still waits, or nothing is left to expand. Repeatable. */
-    begin: async (projectId: ProjectId, id: NotificationId): Promise<boolean> => {
-      if (rules.loading) await rules.loading;
-      const document = await notifications.getShown(projectId, id);
-      const { expansions, step } = document ?? {};
-      if (!document || !expansions) return false;
-      // After a crash behind the update below, the message is redelivered, and the expansion must still be commanded.
-      if (step === "accepted" || step === "expanding") return true;
-      const { n, rollout } = expansions;
-      const next = expansionAt(expansions, n);
-      if (step !== "scheduled" || !next || next.at > now()) return false;
-      // What expires meanwhile is expanded, so that its devices are counted.
-      if (document.expiresAt > now() && isHeld(document)) {
-        const again = Math.min(now().getTime() + pausedCheckMs, document.expiresAt.getTime());
-        await notifications.advance(projectId, id, toRecheck({ ...document, expansions }, new Date(again)));
-        // Resumed meanwhile: the resume may have found it before the update above.
-        const known = await notifications.getState(projectId, id);
-        if (known?.step === "scheduled" && !isHeld(known)) await dueMessages.publish(known, now());
-        return false;
-      }
-      const isNew = !tookPlace(expansions, n);
-      if (isNew && !rollout && isTooLate(expansions, now())) {
-        await notifications.advance(projectId, id, toLastExpansion({ expansions }, now(), false));
-        await finisher.check(projectId, id);
-        return false;
-      }
-      const decision = isNew && rollout && document.expiresAt > now() ? await decisionOn(document) : undefined;
-      if (decision && "stop" in decision) {
-        await notifications.pause(document, { at: now(), reason: decision.stop }, expansions);
-        await outbox.flushNotification(document);
-        return false;
-      }
-      if (decision) {
-        const again = new Date(now().getTime() + lookAgainMs);
-        if (await notifications.advance(projectId, id, toRecheck({ ...document, expansions }, again, decision.held)))
-          await dueMessages.schedule(document, again);
-        return false;
-      }
-      return notifications.advance(
-        projectId,
-        id,
-        toAccepted({ ...document, expansions }, await planned(document, expansions)),
-      );
-    },
+    begin,
 
-    /** Registry has partitioned every batch of an expansion. Schedules the next one, or waits for the end. Repeatable. */
+    /** Registry has partitioned every batch of an expansion. Begins or schedules the next one, or waits for the end. Repeatable. */
     expanded: async (done: ExpandedV1, at: Date): Promise<void> => {
       const { projectId, notificationId } = done;
       for (;;) {
@@ -162,7 +165,9 @@ export const createExpansions = (deps: ExpansionDeps) => {
         const state = { ...known, expansions };
         const { next, transition } = toExpanded(state, withExpanded(state, done, at), now());
         if (!(await notifications.advance(projectId, notificationId, transition))) continue;
-        if (next) await dueMessages.schedule(known, next.at);
+        if (!next) return;
+        if (next.at > now()) await dueMessages.schedule(known, next.at);
+        else await begin(projectId, notificationId);
         return;
       }
     },
