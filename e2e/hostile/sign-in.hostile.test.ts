@@ -211,8 +211,8 @@ test("a stolen, replayed or foreign callback begins no session", async ({ task }
 
 /** Callbacks of one address, of which each would be a request to the provider with the client's secret. */
 const callbacks = scale(2_000, 290);
-/** Of one address in 10 s, as is the default. */
-const maxFailures = 100;
+/** Of one address in a window, as is the default. */
+const [maxFailures, windowMs] = [100, 10_000];
 
 test("forged and repeated sign-in callbacks do not reach the identity provider", async ({ task }) => {
   const groups = join(system.folder, "groups.yaml");
@@ -235,7 +235,9 @@ test("forged and repeated sign-in callbacks do not reach the identity provider",
   const own = await begin(usual.operators);
   provider.answerWith(() => ({ status: 400, body: '{"error":"invalid_grant"}' }));
   const noFlow = await flood(gateway.operators, invented);
+  const began = performance.now();
   const begun = await flood(usual.operators, () => own);
+  const windows = 1 + Math.ceil((performance.now() - began) / windowMs);
   await usual.stop();
   show(task, {
     "callbacks of each kind": callbacks,
@@ -245,7 +247,8 @@ test("forged and repeated sign-in callbacks do not reach the identity provider",
     "their answers": begun.statuses,
   });
   expect(noFlow.asked).toBe(0);
-  expect(begun.asked).toBeLessThanOrEqual(maxFailures);
+  // On a busy machine the callbacks take longer than one window of the limit.
+  expect(begun.asked).toBeLessThanOrEqual(windows * maxFailures);
 });
 
 test("visitors of the sign-in page are no load of a failing provider", async ({ task }) => {
