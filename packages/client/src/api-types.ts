@@ -584,15 +584,17 @@ export type Notification = {
   unmatched: string[];
   /** Its waves, the next ones as they are planned now; absent unless it is sent in waves */
   schedule?: Wave[];
+  /** Absent: it needs none */
+  approval?: Approval;
   /** Absent: it is not paused */
   paused?: Pause;
   created_at: string;
   completed_at?: string;
 };
 
-/** `paused`: it was paused itself; while its project is paused, it keeps the status that it has */
+/** `proposed`: it waits for an operator's approval. `paused`: it was paused itself; while its project is paused, it keeps the status that it has */
 export type NotificationStatus = Open<
-  "scheduled" | "accepted" | "sending" | "paused" | "completed" | "cancelled" | "expired"
+  "proposed" | "scheduled" | "accepted" | "sending" | "paused" | "completed" | "cancelled" | "expired"
 >;
 
 export type PushType = Open<
@@ -727,6 +729,21 @@ export type Wave = {
 
 /** `sent`: all its devices are addressed; their results may follow. `skipped`: its devices get nothing, because their clocks had passed the time */
 export type WaveStatus = Open<"scheduled" | "sending" | "sent" | "skipped">;
+
+export type Approval = {
+  status: Open<"proposed" | "approved" | "rejected" | "expired" | "cancelled">;
+  /** Sends to more devices need approval */
+  limit: number;
+  /** The devices that it would reach, estimated; of an upload its recipients, once it is complete. Absent: not known, registry did not answer */
+  devices?: number;
+  sender: Author;
+  /** When it is cancelled unless it was approved */
+  expires_at: string;
+  /** Who approved or rejected it */
+  by?: Author;
+  at?: string;
+  reason?: string;
+};
 
 /** Since when nothing is sent, and who paused it */
 export type Pause = {
@@ -1131,6 +1148,8 @@ export type Project = {
   quiet_hours?: QuietHours;
   /** The time zone of devices that name none: an IANA name */
   default_time_zone: string;
+  /** Sends to more devices are proposed, and wait until an operator other than their sender approves them. Only an admin of the installation may raise the number or remove it. Absent: none wait */
+  approval?: ApprovalRule;
   /** Its sends wait; absent: they do not */
   paused?: ProjectPause;
   created_at: string;
@@ -1143,6 +1162,11 @@ export type QuietHours = {
   to: string;
   /** `delay`: devices get the notification when they end */
   mode: Open<"delay" | "skip">;
+};
+
+export type ApprovalRule = {
+  /** Sends to more devices are proposed, and wait for approval */
+  devices: number;
 };
 
 /** Since when nothing is sent, and who paused it */
@@ -1392,6 +1416,8 @@ export type OperatorRole = Open<"member" | "viewer" | "operator" | "admin">;
 export type ProjectGrant = {
   id: string;
   role: ProjectRole;
+  /** May approve sends of others; admins of the installation may, too */
+  approve?: true;
 };
 
 export type ProjectRole = Open<"viewer" | "operator" | "admin">;
@@ -1689,6 +1715,27 @@ export type EventData = {
   };
   "io.herald.notification.resumed.v1": NotificationEvent & {
     by: Author;
+  };
+  "io.herald.notification.proposed.v1": NotificationEvent & {
+    /** The devices that it would reach, estimated; of an upload its recipients, once it is complete. Absent: not known, registry did not answer */
+    devices?: number;
+    /** Sends to more devices need approval */
+    limit: number;
+    /** Who sent it */
+    by: Author;
+  };
+  "io.herald.notification.approved.v1": NotificationEvent & {
+    /** Why, for people */
+    detail?: string;
+    by: Author;
+  };
+  "io.herald.notification.rejected.v1": NotificationEvent & {
+    /** `expired`: nobody decided in time */
+    reason: Open<"requested" | "expired">;
+    /** Why, for people */
+    detail?: string;
+    /** Absent: nobody decided in time */
+    by?: Author;
   };
   "io.herald.notification.completed.v1": NotificationEvent & {
     /** `devices` is the sum of the others; `skipped` absent: none */
@@ -2371,6 +2418,14 @@ export type ProjectChange = {
     | undefined;
   /** The time zone of devices that name none: an IANA name */
   default_time_zone?: string | undefined;
+  /** Sends to more devices are proposed, and wait until an operator other than their sender approves them. Only an admin of the installation may raise the number or remove it. `null`: none wait */
+  approval?:
+    | {
+        /** Sends to more devices are proposed, and wait for approval */
+        devices: number;
+      }
+    | null
+    | undefined;
 };
 
 export type NewPause = {
@@ -2458,6 +2513,8 @@ export type NewOperator = {
     | readonly {
         id: string;
         role: "viewer" | "operator" | "admin";
+        /** May approve sends of others; admins of the installation may, too */
+        approve?: true | undefined;
       }[]
     | undefined;
 };
@@ -2470,6 +2527,8 @@ export type OperatorChange = {
     | readonly {
         id: string;
         role: "viewer" | "operator" | "admin";
+        /** May approve sends of others; admins of the installation may, too */
+        approve?: true | undefined;
       }[]
     | undefined;
 };
@@ -2554,7 +2613,7 @@ export type VapidKeyPair = {
 export const knownValues = {
   deviceStatus: ["active", "inactive"],
   platform: ["ios", "android", "web"],
-  notificationStatus: ["scheduled", "accepted", "sending", "paused", "completed", "cancelled", "expired"],
+  notificationStatus: ["proposed", "scheduled", "accepted", "sending", "paused", "completed", "cancelled", "expired"],
   deliveryStatus: ["pending", "accepted", "failed", "expired", "cancelled", "skipped"],
   messageStatus: ["waiting", "delivered", "failed"],
   recipientKind: ["user", "device", "token"],
@@ -2581,6 +2640,9 @@ export const knownValues = {
     "io.herald.notification.changed.v1",
     "io.herald.notification.paused.v1",
     "io.herald.notification.resumed.v1",
+    "io.herald.notification.proposed.v1",
+    "io.herald.notification.approved.v1",
+    "io.herald.notification.rejected.v1",
     "io.herald.notification.completed.v1",
     "io.herald.notification.cancelled.v1",
     "io.herald.notification.expired.v1",

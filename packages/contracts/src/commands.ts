@@ -4,6 +4,7 @@ import { AskedRules } from "./asked-rules.ts";
 import { DeliverBatchV1 } from "./deliver-batch.ts";
 import { DevicePaths } from "./device-values.ts";
 import { type DataOf, defineMessage } from "./envelope.ts";
+import { Proposal } from "./http/v1/approval.ts";
 import { LocalTime } from "./http/v1/local-time.ts";
 import { NotificationContent } from "./http/v1/notification-content.ts";
 import { maxRolloutMs } from "./http/v1/rollout.ts";
@@ -37,6 +38,8 @@ export const SendV1 = defineMessage(
     personal: PersonalTexts.optional(),
     /** The recipients that came with the request, in chunks within {@link recipientLimits}. */
     recipients: z.array(z.array(RecipientLine)).optional(),
+    /** It waits for approval; absent: it needs none. */
+    proposal: Proposal.optional(),
   }),
 );
 export type SendV1 = DataOf<typeof SendV1>;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type DataOf, defineMessage, type MessageContract } from "./envelope.ts";
+import { Approval } from "./http/v1/approval.ts";
 import { BadTokenReason, InactiveReason } from "./http/v1/devices.ts";
 import { AuditedOperator } from "./http/v1/sessions.ts";
 import { Author } from "./http/v1/templates.ts";
@@ -122,6 +123,22 @@ export const NotificationPausedV1 = defineEvent("NotificationPausedV1", {
   by: Author.optional().meta({ description: "Absent: its rollout stopped by itself" }),
 });
 export const NotificationResumedV1 = defineEvent("NotificationResumedV1", { ...notification, by: Author });
+/** It waits for an operator's approval. */
+export const NotificationProposedV1 = defineEvent("NotificationProposedV1", {
+  ...notification,
+  devices: Approval.shape.devices,
+  limit: Approval.shape.limit,
+  by: Author.meta({ description: "Who sent it" }),
+});
+/** It is sent now, or at its time. */
+export const NotificationApprovedV1 = defineEvent("NotificationApprovedV1", { ...notification, detail, by: Author });
+/** It is not sent; `notification.cancelled` follows. */
+export const NotificationRejectedV1 = defineEvent("NotificationRejectedV1", {
+  ...notification,
+  reason: z.enum(["requested", "expired"]).meta({ description: "`expired`: nobody decided in time" }),
+  detail,
+  by: Author.optional().meta({ description: "Absent: nobody decided in time" }),
+});
 export const NotificationCompletedV1 = defineEvent("NotificationCompletedV1", {
   ...notification,
   counts: totals,
@@ -314,6 +331,9 @@ export const events = {
   NotificationChangedV1,
   NotificationPausedV1,
   NotificationResumedV1,
+  NotificationProposedV1,
+  NotificationApprovedV1,
+  NotificationRejectedV1,
   NotificationCompletedV1,
   NotificationCancelledV1,
   NotificationExpiredV1,

@@ -31,8 +31,8 @@ export { BatchedEvent, batchedTypes, eventBatchType } from "./event-batch.ts";
 export {
   AuditRecordedV1, anyEvent, DeliveryAcceptedV1, DeliveryDelayedV1, DeliveryFailedV1, DeviceDeactivatedV1, DeviceDeletedV1,
   DeviceRegisteredV1, DeviceSubscribedV1, DeviceUnsubscribedV1, DeviceUpdatedV1, type EventContract, type EventData, type EventName,
-  events, installation, NotificationAcceptedV1, NotificationCancelledV1, NotificationChangedV1, NotificationCompletedV1,
-  NotificationDismissedV1, NotificationExpiredV1, NotificationOpenedV1, NotificationPausedV1, NotificationReceivedV1,
+  events, installation, NotificationAcceptedV1, NotificationApprovedV1, NotificationCancelledV1, NotificationChangedV1, NotificationCompletedV1,
+  NotificationDismissedV1, NotificationExpiredV1, NotificationOpenedV1, NotificationPausedV1, NotificationProposedV1, NotificationReceivedV1,NotificationRejectedV1, 
   NotificationResumedV1, type OutboxEvent, ProjectDeletedV1, ProjectPausedV1, ProjectResumedV1, ProviderPausedV1, ProviderResumedV1,
   TemplatePublishedV1, TopicCreatedV1, TopicDeletedV1, UserErasedV1, WebhookDisabledV1,
 } from "./events.ts";
@@ -42,6 +42,7 @@ export {
 export {
   ChangeProject, CreateProject, CreateToken, defaultScopes, Name, Project, ProjectKey, ProjectToken, Scope, SetProjectKey,
 } from "./http/v1/admin.ts";
+export { Approval, ApprovalRule, DecideNotification, maxProposedMs, Proposal } from "./http/v1/approval.ts";
 export { AuditCheck, AuditExportQuery, AuditQuery, AuditRow, VerifyAuditQuery } from "./http/v1/audit.ts";
 export { ChangeNotification } from "./http/v1/change-notification.ts";
 export { DeadLetter, DeadLetterId, DeadLetterListQuery, Durable, Replay, ReplayDeadLetters } from "./http/v1/dead-letters.ts";

@@ -2,12 +2,14 @@ import { hash } from "node:crypto";
 import { z } from "zod";
 import { installation } from "./events.ts";
 import { Scope } from "./http/v1/admin.ts";
+import { ApprovalRule } from "./http/v1/approval.ts";
 import { DeclaredKind } from "./http/v1/kinds.ts";
 import { OwnLimits } from "./http/v1/limits.ts";
 import { OperatorRole, ProjectGrant } from "./http/v1/operators.ts";
 import { StoredPause } from "./http/v1/pause.ts";
 import { QuietHours } from "./http/v1/quiet-hours.ts";
 import { ReceiptShare } from "./http/v1/receipt-fields.ts";
+import { OperatorReference } from "./http/v1/sessions.ts";
 import { TemplateContent } from "./http/v1/templates.ts";
 import { maxGroupSize, NotificationId, OperatorId, ProjectId, TokenId } from "./ids.ts";
 import { Provider } from "./platforms.ts";
@@ -20,6 +22,8 @@ export const TokenRecord = z.object({
   projectId: ProjectId,
   scopes: z.array(Scope),
   expiresAt: z.iso.datetime().optional(),
+  /** The operator who created it; absent: created before Herald stored this. */
+  createdBy: OperatorReference.optional(),
 });
 export type TokenRecord = z.infer<typeof TokenRecord>;
 
@@ -66,6 +70,8 @@ export const ProjectRecord = z.object({
   receipts: ReceiptShare.optional(),
   /** Absent: UTC. */
   defaultTimeZone: z.string().optional(),
+  /** Absent: no send needs approval. */
+  approval: ApprovalRule.optional(),
 });
 export type ProjectRecord = z.infer<typeof ProjectRecord>;
 

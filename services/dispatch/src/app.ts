@@ -47,6 +47,7 @@ import { createProviderPool } from "./providers/provider-pool.ts";
 import { listProviderProblems } from "./providers/provider-problems.ts";
 import { isKnownPushService } from "./providers/webpush/client.ts";
 import { handleChangeRequests } from "./requests/change-notification.ts";
+import { handleDecisions } from "./requests/decide-notification.ts";
 import { handleDeliveryRequests, handleReplayRequests } from "./requests/deliveries.ts";
 import { createFindNotification, createRecentSums, handleNotificationRequests } from "./requests/notifications.ts";
 import { handleNotificationPauses } from "./requests/pause-notification.ts";
@@ -224,6 +225,7 @@ const assemble = (
         ...handleNotificationRequests(deps),
         ...handleChangeRequests(deps),
         ...handleNotificationPauses(deps),
+        ...handleDecisions(deps),
         ...handleDeliveryRequests(deps),
         ...handleRecipientRequests(deps),
         ...handleProviderRequests(deps),

@@ -91,6 +91,20 @@ export const adminTable: Record<string, Case> = {
     status: 200,
     bad: { reason: "none" },
   },
+  approveNotification: {
+    route: ({ project, notification }) =>
+      `POST /admin/v1/projects/${project.id}/notifications/${notification.id}/approve`,
+    status: 200,
+    body: () => ({ reason: "checked" }),
+    bad: { reason: "a\u0000b" },
+  },
+  rejectNotification: {
+    route: ({ project, notification }) =>
+      `POST /admin/v1/projects/${project.id}/notifications/${notification.id}/reject`,
+    status: 200,
+    body: () => ({ reason: "the wrong link" }),
+    bad: { reason: "" },
+  },
   getInstallation: { route: () => "GET /admin/v1/installation", status: 200, badQuery: "?x=1" },
   pauseInstallation: { route: () => "POST /admin/v1/pause", status: 200, body: () => ({}), bad: { until: "later" } },
   resumeInstallation: { route: () => "POST /admin/v1/resume", status: 200, bad: { all: true } },

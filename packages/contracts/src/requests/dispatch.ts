@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineRequests, listRequest, oneRequest } from "../envelope.ts";
+import { DecideNotification } from "../http/v1/approval.ts";
 import { ChangeNotification } from "../http/v1/change-notification.ts";
 import {
   Delivery,
@@ -39,6 +40,9 @@ export const notificationRequests = defineRequests("dispatch.notifications", {
   cancel: oneRequest(notification, Notification),
   pause: oneRequest({ ...notification, ...Pause.pick({ reason: true }).shape, by: Author }, Notification),
   resume: oneRequest({ ...notification, by: Author }, Notification),
+  /** Sends a proposed notification. Throws `audience-grew` when it reaches many more devices than its proposal says; the next call approves that. */
+  approve: oneRequest({ ...notification, ...DecideNotification.shape, by: Author }, Notification),
+  reject: oneRequest({ ...notification, ...DecideNotification.shape, by: Author }, Notification),
   /** Changes when a notification is sent that has not begun. `zone`: the default time zone of its project; absent: UTC. */
   change: oneRequest(
     { ...notification, change: ChangeNotification.shape.notification, zone: z.string().optional() },

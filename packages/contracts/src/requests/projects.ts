@@ -1,10 +1,12 @@
 import { z } from "zod";
 import { defineRequests, listRequest, oneRequest } from "../envelope.ts";
 import { Project, ProjectKey, ProjectListQuery, ProjectToken, Scope } from "../http/v1/admin.ts";
+import { ApprovalRule } from "../http/v1/approval.ts";
 import { LimitName, OwnLimits } from "../http/v1/limits.ts";
 import { Installation, PauseSends, StoredPause } from "../http/v1/pause.ts";
 import { QuietHours } from "../http/v1/quiet-hours.ts";
 import { ReceiptShare } from "../http/v1/receipt-fields.ts";
+import { OperatorReference } from "../http/v1/sessions.ts";
 import { ProjectId, TokenId } from "../ids.ts";
 import { SecretHash } from "../secrets.ts";
 
@@ -25,6 +27,7 @@ export const projectRequests = defineRequests("registry.projects", {
       /** Both or none. */
       tokenId: TokenId.optional(),
       tokenHash: SecretHash.optional(),
+      createdBy: OperatorReference.optional(),
     },
     z.object({ project: Project, created: z.boolean() }),
   ),
@@ -55,6 +58,9 @@ export const projectRequests = defineRequests("registry.projects", {
       /** Null: none. */
       quietHours: QuietHours.nullable().optional(),
       defaultTimeZone: z.string().optional(),
+      /** Null: none. Throws `forbidden` for a rule that is looser than the present one, unless `mayLoosen`. */
+      approval: ApprovalRule.nullable().optional(),
+      mayLoosen: z.boolean().optional(),
     },
     Project,
   ),
@@ -77,6 +83,7 @@ export const tokenRequests = defineRequests("registry.tokens", {
       name: z.string(),
       scopes: z.array(Scope),
       expiresAt: z.iso.datetime().optional(),
+      createdBy: OperatorReference.optional(),
     },
     ProjectToken,
   ),

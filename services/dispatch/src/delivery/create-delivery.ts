@@ -11,6 +11,7 @@ import { createDueMessages, createFinisher } from "./follow-up.ts";
 import { createNotificationCache } from "./notification-cache.ts";
 import { createPipeline, type PipelineDeps } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSends } from "./prepare.ts";
+import { createProposals } from "./proposals.ts";
 import { createRecipientValues } from "./recipient-values.ts";
 import { createRecoverLostWork } from "./recover-lost-work.ts";
 import { createResumeSends } from "./resume-sends.ts";
@@ -32,6 +33,7 @@ export const createDelivery = (
   const expand = createExpand(bus, evaluator, activities);
   const expandQueued = createExpandQueued({ ...deps, expand });
   const expansionSteps = createExpansions({ ...deps, finisher, dueMessages });
+  const proposals = createProposals({ ...deps, dueMessages, expandQueued, expansionSteps });
   const checkWaiting = createCheckWaiting(bus);
   const resolve = createResolveSends(bus, deps.rules, evaluator);
   const sendAsLarge = createSendAsLarge(bus);
@@ -46,7 +48,7 @@ export const createDelivery = (
   const resumeSends = createResumeSends({ ...deps, backlog, dueMessages, expandQueued });
   return {
     ...{ activities, cache, finisher, dueMessages, expandQueued, checkWaiting, evaluator, pipeline },
-    ...{ begun, recover, backlog, deliverSends, expansionSteps, resumeSends },
+    ...{ begun, recover, backlog, deliverSends, expansionSteps, proposals, resumeSends },
   };
 };
 

@@ -42,7 +42,10 @@ const laterMs = 300_000;
 const pausedCheckMs = 3_600_000;
 
 /** What decides the expansions of a notification. */
-type Planned = Pick<SendV1, "projectId" | "notificationId" | "content" | "local" | "sendAt" | "acceptedAt">;
+type Planned = Pick<
+  SendV1,
+  "projectId" | "notificationId" | "content" | "local" | "sendAt" | "acceptedAt" | "proposal"
+>;
 type PlannedParts = Pick<Planned, "projectId" | "notificationId" | "content"> & { readonly at: Date };
 
 type ExpansionDeps = Pick<Deps, "bus" | "ledger" | "notifications" | "now" | "outbox" | "rules"> & {
@@ -143,6 +146,8 @@ export const createExpansions = (deps: ExpansionDeps) => {
 
   return {
     planOf: async (send: Planned): Promise<Expansions> => {
+      // Planned when it is approved.
+      if (send.proposal) return { ...expansionOf(send), ...(send.local && { local: send.local }) };
       if (send.local) return { n: 0, list: await waves(send.local, send), local: send.local };
       return send.content.rollout ? planParts({ ...send, at: beginningOf(send) }) : expansionOf(send);
     },

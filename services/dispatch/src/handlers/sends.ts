@@ -33,13 +33,15 @@ export const startNotification = ({
   const { notifications, recipients, cache, expandQueued, dueMessages, outbox, expansionSteps, now } = deps;
   const start = async (data: SendV1): Promise<void> => {
     const inserted = await notifications.insert(data, now(), await expansionSteps.planOf(data));
-    // A scheduled one may be changed before it is sent.
-    if (inserted && inserted.document.step !== "scheduled") cache.put(inserted.document);
+    // Others may be changed before they are sent.
+    if (inserted?.document.step === "accepted") cache.put(inserted.document);
     // If it exists already, its message was redelivered, or it was cancelled before this message and is final.
     const document = inserted?.document ?? (await notifications.get(data.projectId, data.notificationId));
     if (!document || document.end || document.expanded) return;
     await recipients.insert(data, now());
-    if (document.step === "scheduled") await dueMessages.schedule(document, document.nextAt);
+    if (document.step === "approval") {
+      // Nothing begins until it is approved.
+    } else if (document.step === "scheduled") await dueMessages.schedule(document, document.nextAt);
     else await expandQueued(document.projectId, inserted?.document);
     if (inserted) await outbox.publishNotification({ ...document, outbox: inserted.outbox });
     else await outbox.flushNotification(document);

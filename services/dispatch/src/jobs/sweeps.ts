@@ -2,6 +2,7 @@ import { runEvery } from "@herald/kit";
 import { type RetentionRule, retentionBatch } from "@herald/mongo";
 import type { DueMessages, Finisher } from "../delivery/follow-up.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
+import type { Proposals } from "../delivery/proposals.ts";
 import type { RecoverLostWork } from "../delivery/recover-lost-work.ts";
 import type { Deps } from "../deps.ts";
 import { capDays } from "../stores/cap-store.ts";
@@ -12,6 +13,7 @@ type SweepDeps = Pick<Deps, "deliveries" | "log" | "notifications" | "now"> & {
   readonly finisher: Finisher;
   readonly recover: RecoverLostWork["recover"];
   readonly dueMessages: DueMessages;
+  readonly proposals: Pick<Proposals, "expire">;
   readonly everyMs: number;
 };
 
@@ -24,7 +26,7 @@ const checksAtATime = 8;
 
 /** Finds work that the broker's clock or a handler missed, and continues it. */
 export const createSweeps = (deps: SweepDeps) => {
-  const { deliveries, notifications, pipeline, finisher, recover, dueMessages, now, log } = deps;
+  const { deliveries, notifications, pipeline, finisher, recover, dueMessages, proposals, now, log } = deps;
 
   const sweepRows = async (grace: number, signal?: AbortSignal) => {
     const at = now();
@@ -41,6 +43,7 @@ export const createSweeps = (deps: SweepDeps) => {
 
   const check = async (document: NotificationState) => {
     const { _id, projectId, step } = document;
+    if (step === "approval") return proposals.expire(document);
     if (step === "scheduled") return dueMessages.publish(document, now());
     await finisher.check(projectId, _id);
     await recover(document);

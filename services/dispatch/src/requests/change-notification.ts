@@ -44,9 +44,11 @@ const timeAfter = (content: NotificationContent, at: Date, zone: string | undefi
   return scheduleOf(content, { at, zone: knownZone(zone) });
 };
 
-/** @throws HeraldError `notification-final`, or `notification-started` */
+/** @throws HeraldError `notification-final`, `notification-proposed`, or `notification-started` */
 const requireWaiting = ({ _id, step, status, end, expanded }: NotificationState): void => {
   if (end) throw new HeraldError("notification-final", `the notification is ${status}: nothing is left to change`);
+  if (step === "approval")
+    throw new HeraldError("notification-proposed", `${_id} waits for approval as it is; cancel it and send another`);
   if (step !== "scheduled" || expanded)
     throw new HeraldError("notification-started", `${_id} is being sent; cancel the rest and send another`);
 };
@@ -59,7 +61,8 @@ const requireTime = ({ notificationId, sendAt }: SendV1): void => {
 
 /** A rollout at a lower speed. @throws HeraldError `notification-final`, or `validation-failed` */
 const slower = (document: ShownNotification, perMinute: number) => {
-  const { content, expansions, status, end, stop } = document;
+  const { content, expansions, status, step, end, stop } = document;
+  if (step === "approval") requireWaiting(document);
   if (end || stop)
     throw new HeraldError("notification-final", `the notification is ${status}: nothing is left to slow down`);
   const { rollout } = expansions ?? {};

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Bus, handleRequest, lastMessage, type RequestListener } from "@herald/bus";
 import {
+  type Approval,
   idTime,
   type Notification,
   type NotificationId,
@@ -26,9 +27,10 @@ import {
   type NotificationState,
   newFacts,
   type ShownNotification,
+  type StoredApproval,
   shownStatus,
 } from "../stores/notification-document.ts";
-import { firstStep, toLastExpansion } from "../stores/notification-steps.ts";
+import { stepOfNew, toLastExpansion } from "../stores/notification-steps.ts";
 
 const dayMs = 86_400_000;
 
@@ -115,6 +117,23 @@ export const readChanged = async (
 const hasNext = ({ step }: NotificationState): boolean =>
   step === "scheduled" || step === "accepted" || step === "expanding";
 
+const approvalView = ({
+  status,
+  limit,
+  devices,
+  sender,
+  expiresAt,
+  by,
+  at,
+  reason,
+}: Pick<Approval, "status"> & Omit<StoredApproval, "status">): Approval => ({
+  ...{ status, limit, sender, expires_at: expiresAt.toISOString() },
+  ...(devices !== undefined && { devices }),
+  ...(by && { by }),
+  ...(at && { at: at.toISOString() }),
+  ...(reason !== undefined && { reason }),
+});
+
 /** A notification as the API shows it. `sums` are the sums of its ledger; a final notification stores its own. */
 export const notificationView = (document: ShownNotification, sums?: Sums): Notification => {
   const { _id, content, acceptedAt, paused, expanded, end } = document;
@@ -130,15 +149,19 @@ export const notificationView = (document: ShownNotification, sums?: Sums): Noti
     counts: shownCounts(tally, end ? undefined : expanded?.devices),
     failures: { ...failures },
     skips: { ...tally.skips },
-    ...(document.expansions?.local && { schedule: shownWaves(document) }),
+    ...(document.expansions?.local && document.step !== "approval" && { schedule: shownWaves(document) }),
     rollout: content.rollout && shownRollout(document, { tally, failures }),
+    ...(document.approval && {
+      approval: approvalView({ status: end ? "cancelled" : "proposed", ...document.approval }),
+    }),
     ...(status === "paused" && paused && { paused: { ...paused, at: paused.at.toISOString() } }),
     ...(end && { completed_at: end.at.toISOString() }),
   };
 };
 
 /** Whether devices of a notification may have been addressed. */
-const isBegun = ({ step, expanded }: NotificationState): boolean => step !== "scheduled" || expanded !== undefined;
+const isBegun = ({ step, expanded }: NotificationState): boolean =>
+  !(step === "scheduled" || step === "approval") || expanded !== undefined;
 
 /** Counts of smaller notifications are exact. Counts of larger ones may be a little old, as the API documents. */
 const exactBelow = 10_000;
@@ -208,7 +231,7 @@ export const handleNotificationRequests = (deps: NotificationRequestDeps): Reque
         await finisher.check(projectId, notificationId);
         return true;
       }
-      const waits = step === "scheduled";
+      const waits = step === "scheduled" || step === "approval";
       const done = waits
         ? await notifications.cancelScheduled(document, now())
         : await notifications.cancelBegun(document, now());
@@ -255,5 +278,7 @@ export const handleNotificationRequests = (deps: NotificationRequestDeps): Reque
 };
 
 /** An accepted notification that is not in the database yet. */
-export const unstoredView = (send: SendV1, now: Date): Notification =>
-  notificationView({ ...newFacts(send), ...firstStep(expansionOf(send), now), content: send.content });
+export const unstoredView = (send: SendV1, now: Date): Notification => {
+  const facts = newFacts(send);
+  return notificationView({ ...facts, ...stepOfNew(facts, expansionOf(send), now), content: send.content });
+};

@@ -9,19 +9,19 @@ import {
   targetOfRecipient,
 } from "@herald/contracts";
 import { HeraldError, notFound, positionMismatch } from "@herald/kit";
-import type { Deps } from "../deps.ts";
+import type { DeliveryDeps } from "../delivery/create-delivery.ts";
 import { requireRunning } from "../project-rules.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
 import { errorsOfSmall } from "../stores/recipient-store.ts";
 import type { FindNotification } from "./notifications.ts";
 
-type RecipientDeps = Pick<Deps, "bus" | "notifications" | "now" | "recipients" | "rules"> & {
+type RecipientDeps = Pick<DeliveryDeps, "bus" | "notifications" | "now" | "proposals" | "recipients" | "rules"> & {
   readonly find: FindNotification;
 };
 
 /** Requests about the recipients of notifications: registry expands them page after page, and the gateway uploads and shows them. */
 export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] => {
-  const { bus, notifications, recipients, rules, find, now } = deps;
+  const { bus, notifications, proposals, recipients, rules, find, now } = deps;
   /** Whether no more lines are awaited: the notification was stopped or has expired, or its sender is silent. */
   const isOver = async ({ projectId, _id, upload, stop, expiresAt, acceptedAt, sendAt }: NotificationState) => {
     if (stop || now() >= expiresAt) return true;
@@ -119,12 +119,14 @@ export const handleRecipientRequests = (deps: RecipientDeps): RequestListener[] 
       const stored = before?.lastLine ?? 0;
       if (firstLine !== stored + 1) throw positionMismatch(stored);
       const waiting = (before === undefined ? 0 : before.chunk + 1) - (document.pagesExpanded ?? 0);
-      if (waiting >= recipientLimits.waitingChunks)
+      const isProposed = document.step === "approval";
+      if (waiting >= recipientLimits.waitingChunks && !isProposed)
         throw new HeraldError("queue-full", "as many recipients wait as one notification may have waiting");
       const [sole, more] = chunk.last && before === undefined ? readRecipientLines(chunk.lines) : [];
       // Before the chunk: after a crash between the two, no repeat of the upload would add its person.
       if (sole && !more) await notifications.addPerson(projectId, notificationId, targetOfRecipient(kind, sole));
       if (!(await recipients.append(chunk, before, now()))) throw positionMismatch(chunk.lastLine);
+      if (isProposed && chunk.last) await proposals.uploaded(document, (before?.recipients ?? 0) + chunk.recipients);
       return {};
     }),
   ];

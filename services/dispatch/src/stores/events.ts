@@ -12,7 +12,8 @@ import {
   packedAt,
   packedCount,
 } from "./delivery-document.ts";
-import type { End, NotificationRecord, NotificationState, Paused } from "./notification-document.ts";
+import type { End, NotificationRecord, NotificationState, Paused, StoredApproval } from "./notification-document.ts";
+import type { Decision } from "./notification-steps.ts";
 
 type Facts = Pick<NotificationState, "_id" | "projectId" | "acceptedAt" | "sendAt" | "tags">;
 
@@ -80,6 +81,29 @@ export const notificationPaused = (notification: Named, { at, by, reason }: Paus
 export const notificationResumed = (notification: Named, at: Date, by: Author): OutboxEvent =>
   stepEvent(notification, "NotificationResumedV1", at, { by });
 
+/** Of an upload when it is complete, of any other at once. */
+export const notificationProposed = (
+  notification: Named,
+  { devices, limit, sender: by }: StoredApproval,
+  at: Date,
+): OutboxEvent => {
+  const data = { ...(devices !== undefined && { devices }), limit, by };
+  return stepEvent(notification, "NotificationProposedV1", at, data, "proposed");
+};
+
+export const notificationApproved = (
+  notification: Named,
+  { at, by, reason }: { readonly at: Date; readonly by: Author; readonly reason?: string | undefined },
+): OutboxEvent =>
+  stepEvent(notification, "NotificationApprovedV1", at, { ...(reason !== undefined && { detail: reason }), by });
+
+export const notificationRejected = (notification: Named, { at, by, reason }: Decision): OutboxEvent =>
+  stepEvent(notification, "NotificationRejectedV1", at, {
+    reason: by ? "requested" : "expired",
+    ...(reason !== undefined && { detail: reason }),
+    ...(by && { by }),
+  });
+
 const endings = {
   completed: "NotificationCompletedV1",
   cancelled: "NotificationCancelledV1",
@@ -97,11 +121,14 @@ export const notificationEnded = (
 };
 
 /** What the events of a send need to know of it. */
-type Sent = Facts & Pick<NotificationRecord, "content" | "status"> & { readonly end?: End | undefined };
+type Sent = Facts & Pick<NotificationRecord, "approval" | "content" | "status"> & { readonly end?: End | undefined };
 
 /** The events of a send so far, in order, with the same ids each time. `events`: those of its rows. */
 export const eventsOfSend = (document: Sent, events: readonly OutboxEvent[] = []): OutboxEvent[] => [
   notificationAccepted(document, document.content),
+  ...(document.approval && !document.content.recipients?.upload
+    ? [notificationProposed(document, document.approval, document.acceptedAt)]
+    : []),
   ...events,
   ...(document.end ? [notificationEnded(document, { status: document.status as FinalStatus, end: document.end })] : []),
 ];

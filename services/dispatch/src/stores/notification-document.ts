@@ -4,6 +4,7 @@ import {
   type ExpandedV1,
   firstNotificationId,
   type ListRequest,
+  maxProposedMs,
   type NotificationContent,
   type NotificationFilter,
   type NotificationId,
@@ -12,6 +13,7 @@ import {
   type PageOf,
   type PersonalTexts,
   type ProjectId,
+  type Proposal,
   type SendV1,
   type Tag,
   targetsOfSend,
@@ -42,6 +44,19 @@ export type Stop = {
 
 /** Who paused a notification, when and why; `by` is absent: its rollout stopped by itself. It is in any step, and nothing of it is sent. */
 export type Paused = { readonly at: Date; readonly by?: Author; readonly reason?: string };
+
+/** Whether a second person agreed. Without `status` it waits, or it needed none in the end. `owner`: the operator of the sender's token. */
+export type StoredApproval = Omit<Proposal, "devices"> & {
+  readonly expiresAt: Date;
+  /** When its time to live would have ended without the proposal. */
+  readonly ends: Date;
+  /** Of an upload: once it is complete. */
+  readonly devices?: number | undefined;
+  readonly status?: "approved" | "rejected" | "expired";
+  readonly by?: Author;
+  readonly at?: Date;
+  readonly reason?: string;
+};
 
 /** The result of the expansion. */
 export type Expanded = {
@@ -89,6 +104,7 @@ type Facts = {
   stop?: Stop;
   /** Until it is resumed or cancelled. */
   paused?: Paused;
+  approval?: StoredApproval;
   expanded?: Expanded;
 };
 
@@ -97,6 +113,8 @@ type Facts = {
  * step has ended.
  */
 type Step =
+  /** For an operator who approves it, until `approval.expiresAt`. */
+  | { step: "approval"; nextAt: Date; end?: undefined }
   /** For the time of its next expansion. */
   | { step: "scheduled"; nextAt: Date; end?: undefined }
   /** For one of its project's places to be expanded. */
@@ -123,7 +141,7 @@ export type NotificationRecord = ShownNotification & {
 
 /** A notification as stored. */
 export type NotificationDocument = Facts & {
-  step?: "scheduled" | "accepted" | "expanding" | "delivering" | "sending";
+  step?: "approval" | "scheduled" | "accepted" | "expanding" | "delivering" | "sending";
   nextAt?: Date;
   claim?: Holder;
   end?: End;
@@ -180,6 +198,13 @@ export const toShown = (document: Omit<NotificationDocument, keyof typeof shownO
 export const toState = (document: Omit<NotificationDocument, "content">): NotificationState =>
   document as NotificationState;
 
+/** What is proposed lives until it is decided on, and its time to live begins when it is approved. */
+const lifeOf = ({ proposal, acceptedAt, expiresAt }: Pick<SendV1, "proposal" | "acceptedAt" | "expiresAt">) => {
+  if (!proposal) return { expiresAt: new Date(expiresAt) };
+  const until = new Date(Date.parse(acceptedAt) + maxProposedMs);
+  return { expiresAt: until, approval: { ...proposal, expiresAt: until, ends: new Date(expiresAt) } };
+};
+
 /** The facts of a send, without its status and step. */
 export const newFacts = ({ notificationId, projectId, content, ...send }: SendV1): Omit<Facts, "status"> => {
   const { kind, labels, push_type: type, activity } = content;
@@ -189,7 +214,7 @@ export const newFacts = ({ notificationId, projectId, content, ...send }: SendV1
     projectId,
     acceptedAt: new Date(send.acceptedAt),
     ...(send.sendAt !== undefined && { sendAt: new Date(send.sendAt) }),
-    expiresAt: new Date(send.expiresAt),
+    ...lifeOf(send),
     ...(tags && { tags }),
     ...(content.activity?.event === "join" && { own: true as const }),
     ...(content.recipients && { listed: true as const }),

@@ -1,4 +1,4 @@
-import type { HeldReason, NotificationContent } from "@herald/contracts";
+import type { Author, HeldReason, NotificationContent } from "@herald/contracts";
 import type { Filter, UpdateFilter } from "mongodb";
 import { type Expansions, firstPart, tookPlace, type withExpanded } from "../domain/expansions.ts";
 import { emptyTally, type Failures, finalStatus, type Tally } from "../domain/notification-counts.ts";
@@ -23,11 +23,17 @@ export const checkAfter = (now: Date): Date => new Date(now.getTime() + checkEve
 const absent = { $exists: false } as const;
 const some = { $exists: true } as const;
 
-/** The step of a new notification: `scheduled` until its first expansion, or `accepted`. */
+/** The step of a notification that begins: `scheduled` until its first expansion, or `accepted`. */
 export const firstStep = ({ list: [first] }: Expansions, now: Date) =>
   first && first.at > now
     ? ({ step: "scheduled", status: "scheduled", nextAt: first.at } as const)
     : ({ step: "accepted", status: "accepted" } as const);
+
+/** The same, or `approval` for one that is proposed. */
+export const stepOfNew = ({ approval }: Pick<NotificationState, "approval">, expansions: Expansions, now: Date) =>
+  approval
+    ? ({ step: "approval", status: "proposed", nextAt: approval.expiresAt } as const)
+    : firstStep(expansions, now);
 
 /** The step of a new small send, which the process that handles its message pushes now. Without devices it has ended. */
 export const firstStepOfSmall = (batches: number, claim: Claim, now: Date) => {
@@ -111,6 +117,46 @@ export const toRescheduled = (
   };
   return { nextAt: sendAt, transition };
 };
+
+/** How a proposal was decided: by whom, when and why; `by` is absent: it expired. */
+export type Decision = { readonly at: Date; readonly by?: Author; readonly reason?: string | undefined };
+
+const decided = (status: "approved" | "rejected" | "expired", { at, by, reason }: Decision) => ({
+  "approval.status": status,
+  "approval.at": at,
+  ...(by && { "approval.by": by }),
+  ...(reason !== undefined && { "approval.reason": reason }),
+});
+
+/** `approval` → `scheduled` or `accepted`. Without `by`: an upload that needs no approval after all. */
+export const toApproved = (
+  { approval }: Pick<NotificationState, "approval">,
+  { expiresAt, expansions, ...decision }: Omit<Timing, "content"> & Decision,
+): Transition => {
+  const first = firstStep(expansions, decision.at);
+  const isLater = first.step === "scheduled";
+  const unset = { ...(!isLater && { nextAt: "" as const }), ...(!decision.by && { approval: "" as const }) };
+  return {
+    filter: { step: "approval", "approval.devices": approval?.devices ?? absent },
+    update: {
+      $set: {
+        ...{ ...first, expansions, expiresAt },
+        ...(isLater && { sendAt: first.nextAt }),
+        ...(decision.by && decided("approved", decision)),
+      },
+      ...(Object.keys(unset).length > 0 && { $unset: unset }),
+    },
+  };
+};
+
+/** What its end also sets. */
+export const refused = (decision: Decision) => decided(decision.by ? "rejected" : "expired", decision);
+
+/** `approval`: its audience is known, or is larger than it was. Unless somebody saw it change before. */
+export const toEstimated = ({ approval }: Pick<NotificationState, "approval">, devices: number): Transition => ({
+  filter: { step: "approval", "approval.devices": approval?.devices ?? absent },
+  update: { $set: { "approval.devices": devices } },
+});
 
 /** A change to a step that clients see as `sending`, unless they see `cancelled`. Of the two transitions one applies. */
 const shownAsSending = (filter: Filter<NotificationDocument>, update: UpdateFilter<NotificationDocument>) =>

@@ -2,6 +2,7 @@ import {
   type Author,
   firstNotificationId,
   type NotificationId,
+  type OutboxEvent,
   type PersonalTexts,
   type ProjectId,
   type SendV1,
@@ -22,9 +23,12 @@ import { emptyTally } from "../domain/notification-counts.ts";
 import type { Outcomes } from "../domain/rollout.ts";
 import {
   eventsOfSend,
+  notificationApproved,
   notificationChanged,
   notificationEnded,
   notificationPaused,
+  notificationProposed,
+  notificationRejected,
   notificationResumed,
 } from "./events.ts";
 import {
@@ -54,13 +58,17 @@ import {
   cancelled,
   cancelledAtOnce,
   checkAfter,
-  firstStep,
+  type Decision,
   paused,
+  refused,
   resumed,
+  stepOfNew,
   type Timing,
   type Transition,
+  toApproved,
   toDeliveringPart,
   toEnd,
+  toEstimated,
   toRescheduled,
 } from "./notification-steps.ts";
 
@@ -115,13 +123,15 @@ export const createNotificationStore = (db: Db) => {
     known: NotificationState,
     counted: Counted,
     stop: Stop | undefined = known.stop,
+    also?: { readonly set: object; readonly event: OutboxEvent },
   ): Promise<OutboxCarrier | null> => {
     const { _id, projectId, tags } = known;
     const { state, transition } = toEnd(known, counted, stop);
     const ended = notificationEnded({ _id, projectId, ...(tags && { tags }) }, state);
     const updated = await updateOne({ _id, projectId }, transition.filter, {
       ...transition.update,
-      $push: { outbox: ended },
+      ...(also && { $set: { ...transition.update.$set, ...also.set } }),
+      $push: { outbox: also ? { $each: [also.event, ended] } : ended },
     });
     if (updated === "not found") return null;
     const written = await findOutbox({ _id, projectId });
@@ -160,7 +170,7 @@ export const createNotificationStore = (db: Db) => {
     insert: (send: SendV1, now: Date, expansions = expansionOf(send)): Promise<Inserted | undefined> => {
       const facts = newFacts(send);
       const sendAt = facts.sendAt && (expansions.list[0]?.at ?? facts.sendAt);
-      return insert({ ...facts, ...(sendAt && { sendAt }), expansions, ...firstStep(expansions, now) }, send);
+      return insert({ ...facts, ...(sendAt && { sendAt }), expansions, ...stepOfNew(facts, expansions, now) }, send);
     },
 
     /** Inserts a notification that can never succeed, so that its devices are counted as failed. */
@@ -219,6 +229,37 @@ export const createNotificationStore = (db: Db) => {
       const event = notificationResumed(known, at, by);
       return advance(known.projectId, known._id, { filter, update: { ...update, $push: { outbox: event } } });
     },
+
+    /** Sends what was proposed. False when it was decided on, or its audience changed, since it was read. */
+    approve: (known: NotificationState, how: Omit<Timing, "content"> & Decision): Promise<boolean> => {
+      const { filter, update } = toApproved(known, how);
+      const { at, by, reason } = how;
+      const event = by && notificationApproved(known, { at, by, reason });
+      return advance(known.projectId, known._id, {
+        filter,
+        update: { ...update, ...(event && { $push: { outbox: event } }) },
+      });
+    },
+
+    /** The audience of a proposal. `isNew`: it is proposed now, because its upload is complete. */
+    estimate: (known: NotificationState, devices: number, isNew?: Date): Promise<boolean> => {
+      const { filter, update } = toEstimated(known, devices);
+      const { approval } = known;
+      const event = isNew && approval && notificationProposed(known, { ...approval, devices }, isNew);
+      return advance(known.projectId, known._id, {
+        filter,
+        update: { ...update, ...(event && { $push: { outbox: event } }) },
+      });
+    },
+
+    /** Cancels what was proposed. Null when it was decided on since it was read. */
+    reject: (known: NotificationState, decision: Decision): Promise<OutboxCarrier | null> =>
+      end(
+        known,
+        { tally: emptyTally, failures: {}, now: decision.at },
+        { kind: "cancelled", at: decision.at },
+        { set: refused(decision), event: notificationRejected(known, decision) },
+      ),
 
     /** Makes the sweep check now what waits although its time, or that of its first wave, has come: of a project, or of all. */
     checkScheduled: async ({ projectId }: { readonly projectId?: ProjectId }, now: Date): Promise<void> => {
@@ -294,7 +335,7 @@ export const createNotificationStore = (db: Db) => {
     /** How many of a project's notifications wait for lines of an upload; at most `limit`. */
     countUploads: (projectId: ProjectId, limit: number): Promise<number> =>
       notifications.countDocuments(
-        { projectId, step: { $in: ["accepted", "expanding"] }, upload: true },
+        { projectId, step: { $in: ["approval", "accepted", "expanding"] }, upload: true },
         { hint: notificationHints.steps, limit },
       ),
 

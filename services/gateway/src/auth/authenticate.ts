@@ -90,7 +90,9 @@ export const createAuthenticate = ({ tokens, operators, sessions, projects, send
 
   const projectOf = async (token: string, address: string): Promise<Caller | undefined> => {
     const record = await tokens.find(token, address);
-    return record && { kind: "project", projectId: record.projectId, tokenId: record.id, scopes: record.scopes };
+    if (!record) return undefined;
+    const { projectId, id: tokenId, scopes, createdBy: owner } = record;
+    return { kind: "project", projectId, tokenId, scopes, owner };
   };
 
   /** The caller of a credential; undefined when the credential is invalid. */

@@ -42,6 +42,8 @@ export type Caller =
       /** The rate limit of a token counts by this id. */
       readonly tokenId: TokenId | OperatorReference;
       readonly scopes: readonly Scope[];
+      /** The operator who created the token; undefined: not known, or the caller is an operator. */
+      readonly owner?: OperatorReference | undefined;
       /** The operator who acts for the project; undefined: a project token. */
       readonly operator?: ActingOperator;
     }
@@ -61,10 +63,10 @@ export type Access<Kind extends CallerKind = CallerKind> = {
   /** The role that an operator needs under `/admin/v1`. Elsewhere it follows from the scopes. */
   readonly role?: OperatorRole;
   /**
-   * The role that suffices in the project that a request under `/admin/v1` names, in its path or in `project_id` of its query. Absent:
-   * a grant does not help.
+   * The role that suffices in the project that a request under `/admin/v1` names, in its path or in `project_id` of its query, or
+   * `approve`, which a grant of any role may have. Absent: a grant does not help.
    */
-  readonly grant?: ProjectRole;
+  readonly grant?: ProjectRole | "approve";
   /** The body contains a signature that proves the request. */
   readonly signed?: true;
   /** A device credential is used if sent; any other or an invalid credential is ignored. */
@@ -95,7 +97,7 @@ export const signedBody: Access<"client"> = { by: ["client"], signed: true };
 /** The body identifies the client; a device credential may identify its device. */
 export const clientOrDevice: Access<"client" | "device"> = { by: ["client"], orDevice: true };
 
-const byRole = (role: OperatorRole, grant?: ProjectRole): Access<"operator"> => ({
+const byRole = (role: OperatorRole, grant?: Access["grant"]): Access<"operator"> => ({
   by: ["operator"],
   role,
   ...(grant && { grant }),
@@ -110,6 +112,8 @@ export const adminOnly = byRole("admin");
 export const projectViewer = byRole("viewer", "viewer");
 export const projectOperator = byRole("operator", "operator");
 export const projectAdmin = byRole("admin", "admin");
+/** Admins of the installation, and those who may approve sends of the project of the path. */
+export const projectApprover = byRole("admin", "approve");
 /** Audit rows: they say who did what, so a project's are for its admins. */
 export const auditReader = byRole("viewer", "admin");
 /** An operator's token, or a sign-in code in the body. */

@@ -1,4 +1,11 @@
-import { newProjectId, type OperatorRole, ProjectRole, secretHash } from "@herald/contracts";
+import {
+  newOperatorId,
+  newProjectId,
+  type OperatorRole,
+  type ProjectGrant,
+  ProjectRole,
+  secretHash,
+} from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { expect, test } from "vitest";
 import type { Route } from "../http/route.ts";
@@ -27,6 +34,8 @@ const exceptions: Readonly<Record<string, Need>> = {
   testWebPushProvider: everywhere("operator"),
   pauseProject: everywhere("operator"),
   resumeProject: everywhere("operator"),
+  approveNotification: { role: "admin" },
+  rejectNotification: { role: "admin" },
   deleteProject: { role: "admin" },
   setProjectKey: { role: "admin" },
   changeProjectLimits: { role: "admin" },
@@ -60,6 +69,7 @@ const neededFor = ({ operationId, method, path, access }: Route): Need | undefin
 
 const now = new Date("2030-01-31T09:00:00.000Z");
 const [projectId, elsewhere] = [newProjectId(now), newProjectId(now)];
+const operatorId = newOperatorId(now);
 const credential = "hop_";
 const rank = { member: 0, viewer: 1, operator: 2, admin: 3 };
 
@@ -100,7 +110,7 @@ test("every route permits exactly the roles and grants that its path and method 
                 { id: elsewhere, role: "admin" as const },
                 ...(grant === "elsewhere" ? [] : [{ id: projectId, role: grant }]),
               ];
-        const operator = { id: "root", name: "Maria", role, projects, tokenHash: secretHash("x") } as const;
+        const operator = { id: operatorId, name: "Maria", role, projects, tokenHash: secretHash("x") } as const;
         const need = neededFor(route);
         const here = grant === undefined || grant === "elsewhere" ? 0 : rank[grant];
         const permitted =
@@ -115,4 +125,15 @@ test("every route permits exactly the roles and grants that its path and method 
       }
   expect(wrong).toEqual([]);
   expect(tried).toBe(allRoutes.length * 20);
+});
+
+test("who has a grant with approval may decide on sends of the project, and of no other", async () => {
+  const routes = allRoutes.filter(({ access }) => access.grant === "approve");
+  const outcomes = (role: OperatorRole, id: ProjectGrant["id"]) => {
+    const projects: ProjectGrant[] = [{ id, role: "viewer", approve: true }];
+    const operator = { id: operatorId, name: "Maria", role, projects, tokenHash: secretHash("x") } as const;
+    return Promise.all(routes.map((route) => outcome(route, operator)));
+  };
+  expect(await outcomes("member", projectId)).toEqual(["permitted", "permitted"]);
+  expect(await outcomes("operator", elsewhere)).toEqual(["forbidden", "forbidden"]);
 });

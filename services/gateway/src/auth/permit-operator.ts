@@ -62,18 +62,24 @@ export const permitOperator =
     };
   };
 
+const mayApprove = ({ projects }: ActingOperator, project: string | undefined): boolean =>
+  projects.some(({ id, approve }) => id === project && approve);
+
 /** Checks for the role `needed` for the installation, or `inProject` for the project. */
 const checkRole = (
   operator: ActingOperator,
   needed: OperatorRole,
-  inProject: OperatorRole | undefined,
+  inProject: OperatorRole | "approve" | undefined,
   project: string | undefined,
 ): void => {
   const { name, role } = operator;
   if (roleIncludes(role, needed)) return;
   const own = roleIn(operator, project);
   if (project !== undefined && own === "member") throw notFound("project-not-found", "project");
-  if (project !== undefined && inProject !== undefined && roleIncludes(own, inProject)) return;
-  const there = own === role ? "" : `, and \`${own}\` in this project`;
+  const suffices =
+    inProject === "approve" ? mayApprove(operator, project) : inProject !== undefined && roleIncludes(own, inProject);
+  if (project !== undefined && suffices) return;
+  const ofGrant = inProject === "approve" ? ", and no grant here with `approve`" : "";
+  const there = own === role ? ofGrant : `, and \`${own}\` in this project${ofGrant}`;
   throw forbidden(`this needs the role \`${needed}\`; the operator ${name} has \`${role}\`${there}`);
 };

@@ -42,6 +42,7 @@ const pathParams = {
   "kinds/{kind}": { schema: Kind, error: "kind-not-found", field: "kind" },
   "messages/{message}": { schema: WebhookMessageId, error: "webhook-message-not-found", field: "messageId" },
   "notifications/{id}": { schema: NotificationId, error: "notification-not-found", field: "notificationId" },
+  "notifications/{notification}": { schema: NotificationId, error: "notification-not-found", field: "notificationId" },
   "operators/{id}": { schema: OperatorId, error: "operator-not-found", field: "operatorId" },
   "projects/{id}": { schema: ProjectId, error: "project-not-found", field: "projectId" },
   "templates/{name}": { schema: TemplateName, error: "template-not-found", field: "name" },

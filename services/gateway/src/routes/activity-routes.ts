@@ -26,6 +26,7 @@ import { dataOf, defineRoute } from "../http/route.ts";
 import type { Idempotent } from "../idempotency/idempotency.ts";
 import { parsedSend } from "../sending/accept-notification.ts";
 import { activityHint, sendsOf, versionOf } from "../sending/activities.ts";
+import { refuseLargeStart } from "../sending/propose.ts";
 import { type ChargeDeps, chargeState } from "../sending/send-operation.ts";
 
 /** Of a body, whatever the order of its keys was when it was parsed: a repeat sends the same text. */
@@ -152,7 +153,7 @@ export const activityRoutes = [
     creates: "activity",
     body: PutActivity,
     ...answered,
-    errors: ["activity-exists", "quota-exceeded", "queue-full"],
+    errors: ["activity-exists", "approval-required", "quota-exceeded", "queue-full"],
     handle: async (deps, { caller: { projectId }, params: { activity: id }, body: { activity }, idempotent }) => {
       const key = { projectId, id };
       const put = digest(activity);
@@ -165,7 +166,9 @@ export const activityRoutes = [
         const now = deps.now();
         checkEnd(activity, now);
         const record = newActivityRecord(activity, put, now);
-        checkPayloads(deps, sendsOf(projectId, id, record));
+        const sends = sendsOf(projectId, id, record);
+        checkPayloads(deps, sends);
+        await refuseLargeStart(deps, sends);
         return charged(deps, projectId, async () => {
           const stored = await deps.activities.create(key, record);
           if (stored.put !== put)

@@ -1,5 +1,6 @@
 import type { Route } from "../http/route.ts";
 import { activityRoutes } from "./activity-routes.ts";
+import { approvalRoutes } from "./approval-routes.ts";
 import { auditRoutes } from "./audit-routes.ts";
 import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import { deliveryTraceRoutes, deviceRoutes } from "./device-routes.ts";
@@ -51,6 +52,7 @@ export const allRoutes: readonly Route[] = [
   ...signInRoutes,
   ...sessionRoutes,
   ...auditRoutes,
+  ...approvalRoutes,
   ...projectRoutes,
   ...kindRoutes,
   ...tokenRoutes,

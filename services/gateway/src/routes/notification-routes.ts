@@ -36,6 +36,7 @@ import type { Attempt } from "../idempotency/idempotency.ts";
 import { acceptedView, acceptNotification, renderSend, rulesFor, sendCommand } from "../sending/accept-notification.ts";
 import { checkRollout } from "../sending/check-rollout.ts";
 import { dryRun } from "../sending/dry-run.ts";
+import { propose } from "../sending/propose.ts";
 import { sendBatch } from "../sending/send-batch.ts";
 import { sendOperation } from "../sending/send-operation.ts";
 import { withReported } from "../views/reported.ts";
@@ -63,12 +64,15 @@ const storedReply = async ({ sendRequest }: RequestDeps, projectId: ProjectId, n
     opens: _opens,
     schedule: _schedule,
     paused: _paused,
+    approval: proposal,
     rollout,
     ...others
   } = rest;
   const content = { ...others, rollout: rollout && Rollout.strip().parse(rollout) };
   const { sendAt } = scheduleOf(content, { at: new Date(acceptedAt), zone: "UTC" });
-  return accepted(acceptedView({ notificationId, content, acceptedAt, ...(sendAt && { sendAt }) }));
+  return accepted(
+    acceptedView({ notificationId, content, acceptedAt, ...(sendAt && { sendAt }), ...(proposal && { proposal }) }),
+  );
 };
 
 /** Adds what devices reported to a notification. */
@@ -114,16 +118,17 @@ export const listedNotifications = async (
 };
 
 /** Needs only dispatch, so that it works while analytics is unavailable. Hence the response has no opens and receipts. */
-const WithoutOpens = Notification.extend({
+export const WithoutOpens = Notification.extend({
   counts: NotificationCounts.omit({ opened: true, received: true, dismissed: true, buttons: true }),
 });
 
-const withoutOpens = (
+export const withoutOpens = (
   { counts, ...notification }: Notification,
-  { caller }: { readonly caller: CallerOf<"project"> },
+  { caller }: { readonly caller: CallerOf<"project" | "operator"> },
 ): z.input<typeof WithoutOpens> => {
   const { opened: _, received: _received, dismissed: _dismissed, ...known } = counts;
-  return { ...notificationFor(caller)(notification), counts: known };
+  const shown = caller.kind === "operator" ? notification : notificationFor(caller)(notification);
+  return { ...shown, counts: known };
 };
 
 export const notificationRoutes = [
@@ -139,8 +144,9 @@ export const notificationRoutes = [
       202: { description: "The notification is accepted, or scheduled", schema: OneNotification },
     },
     errors: ["quota-exceeded"],
-    handle: async (deps, { caller: { projectId }, body: { notification }, idempotent }) => {
-      const { limits } = deps;
+    handle: async (deps, { caller, body: { notification }, idempotent }) => {
+      const { limits, projects } = deps;
+      const { projectId } = caller;
       const sending = async ({ id, at }: Attempt<NotificationId>) => {
         const rendered = await renderSend(deps, projectId, notification);
         return { projectId, id, at, ...rendered };
@@ -178,16 +184,17 @@ export const notificationRoutes = [
           validate: async (at) => {
             const send = await accept({ id: newNotificationId(at), at });
             if (notification.rollout) await checkRollout(deps, send.command);
+            const sent = await propose(deps, caller, send);
             return {
-              sends: [send],
-              reply: ([id = send.command.notificationId]) => reply({ ...send.command, notificationId: id }),
+              sends: [sent],
+              reply: ([id = sent.command.notificationId]) => reply({ ...sent.command, notificationId: id }),
             };
           },
-          rebuildSends: async (attempt) => [await accept(attempt)],
+          rebuildSends: async (attempt) => [await propose(deps, caller, await accept(attempt))],
           idsOf: ({ id }) => [id],
           // Without the checks: a provider added since the first response must not change it.
           rebuildResponse: async (attempt) =>
-            isTemplated(notification)
+            isTemplated(notification) || projects.approval(projectId)
               ? storedReply(deps, projectId, attempt.id)
               : reply(sendCommand(await sending(attempt))),
         }),
@@ -231,7 +238,7 @@ export const notificationRoutes = [
     schema: WithoutOpens,
     show: withoutOpens,
     response: "The changed notification",
-    errors: ["notification-gone", "notification-final", "notification-started"],
+    errors: ["notification-gone", "notification-final", "notification-started", "notification-proposed"],
   }),
   forwardRoute("pauseNotification", "post /api/v1/notifications/{id}/pause", {
     summary: "Pause a notification",
@@ -304,7 +311,7 @@ export const sendNotifications = defineRoute("sendNotifications", "post /api/v1/
     // The HTTP request already counted as one.
     const fields = await deps.limits.countBatch(caller, notifications.length - 1);
     const { headers, ...reply } = await idempotent(
-      sendOperation(deps, caller.projectId, sendBatch(deps, caller.projectId, notifications)),
+      sendOperation(deps, caller.projectId, sendBatch(deps, caller, notifications)),
     );
     return { ...reply, headers: { ...fields, ...headers } };
   },

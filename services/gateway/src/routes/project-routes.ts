@@ -56,7 +56,7 @@ export const projectRoutes = [
         }),
       },
     },
-    handle: async ({ sendRequest, now }, { body, idempotent }) => {
+    handle: async ({ sendRequest, now }, { caller, body, idempotent }) => {
       const { name, key, open_registration: openRegistration = true, first_token: withToken = true } = body.project;
       return idempotent({
         newId: newProjectId,
@@ -64,7 +64,7 @@ export const projectRoutes = [
           const asked = { projectId, name, key, openRegistration, protectedMetadata: body.project.protected_metadata };
           if (!withToken) return created((await sendRequest(projectRequests.create, asked)).project);
           const token = newProjectToken();
-          const first = { tokenId: newTokenId(now()), tokenHash: secretHash(token) };
+          const first = { tokenId: newTokenId(now()), tokenHash: secretHash(token), createdBy: caller.operator.id };
           const { project, created: isNew } = await sendRequest(projectRequests.create, { ...asked, ...first });
           // An interrupted attempt created the project with a token that no caller received; this token is for the caller.
           if (!isNew)
@@ -120,7 +120,7 @@ export const projectRoutes = [
     access: projectAdmin,
     body: ChangeProject,
     forward: projectRequests.change,
-    add: ({ body: { project } }) => ({
+    add: ({ caller, body: { project } }) => ({
       name: project.name,
       openRegistration: project.open_registration,
       protectedMetadata: project.protected_metadata,
@@ -128,6 +128,8 @@ export const projectRoutes = [
       receipts: project.receipts,
       quietHours: project.quiet_hours,
       defaultTimeZone: project.default_time_zone,
+      approval: project.approval,
+      mayLoosen: caller.operator.role === "admin",
     }),
     response: "The changed project",
   }),

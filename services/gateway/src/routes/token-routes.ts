@@ -27,7 +27,7 @@ export const tokenRoutes = [
         }),
       },
     },
-    handle: async ({ sendRequest, now }, { params, body, idempotent }) => {
+    handle: async ({ sendRequest, now }, { caller, params, body, idempotent }) => {
       const { name, scopes = [...defaultScopes], expires_at } = body.token;
       const expiresAt = expires_at === undefined ? undefined : new Date(expires_at);
       const check = () => {
@@ -47,6 +47,7 @@ export const tokenRoutes = [
             name,
             scopes,
             expiresAt: expiresAt?.toISOString(),
+            createdBy: caller.operator.id,
           });
           return created(data, { token });
         },

@@ -1,14 +1,17 @@
 import {
+  type Approval,
   isNowOrNever,
   isTemplated,
   knownZone,
   lifeMsOf,
+  maxProposedMs,
   type Notification,
   type NotificationContent,
   type NotificationId,
   ofDevice,
   type Platform,
   type ProjectId,
+  type Proposal,
   type SendNotification,
   type SendV1,
 } from "@herald/contracts";
@@ -161,16 +164,27 @@ export const acceptNotification = (accepting: Accepting): ParsedSend => {
   return send;
 };
 
+/** A proposal as the API shows it before it is stored. */
+const proposedView = ({ limit, devices, sender }: Proposal, acceptedAt: string): Approval => ({
+  status: "proposed",
+  limit,
+  ...(devices !== undefined && { devices }),
+  sender,
+  expires_at: new Date(Date.parse(acceptedAt) + maxProposedMs).toISOString(),
+});
+
 /** An accepted notification as the API shows it before sending starts. */
 export const acceptedView = ({
   notificationId,
   content,
   acceptedAt,
   sendAt,
-}: Pick<SendV1, "notificationId" | "content" | "acceptedAt" | "sendAt">): Notification => ({
+  proposal,
+}: Pick<SendV1, "notificationId" | "content" | "acceptedAt" | "sendAt" | "proposal">): Notification => ({
   id: notificationId,
-  status: sendAt === undefined ? "accepted" : "scheduled",
+  status: proposal ? "proposed" : sendAt === undefined ? "accepted" : "scheduled",
   ...content,
+  approval: proposal && proposedView(proposal, acceptedAt),
   rollout: content.rollout && { ...content.rollout, phase: "waiting", released: 0, outcomes: 0, failed: 0 },
   counts: {
     ...{ devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0, skipped: 0, pending: 0 },

@@ -1,11 +1,6 @@
-import {
-  NewNotification,
-  type NotificationId,
-  newNotificationId,
-  type ProjectId,
-  type SentNotification,
-} from "@herald/contracts";
+import { NewNotification, type NotificationId, newNotificationId, type SentNotification } from "@herald/contracts";
 import { createYieldIfDue, type Fault, HeraldError, hasCode, messageOf, parseBody } from "@herald/kit";
+import type { CallerOf } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { Attempt } from "../idempotency/idempotency.ts";
 import {
@@ -18,6 +13,7 @@ import {
   sendCommand,
 } from "./accept-notification.ts";
 import { packAcceptedIds, unpackIds } from "./accepted-ids.ts";
+import { propose } from "./propose.ts";
 import type { SendAnswer, SendOperation, Validated } from "./send-operation.ts";
 
 /** The maximum for a whole batch, as for any other request. */
@@ -81,16 +77,17 @@ const failedBefore = (at: number): string =>
 
 /** A request with several notifications: each is accepted or refused on its own. */
 export const sendBatch = (
-  deps: RulesDeps & Pick<RouteDeps, "sends" | "templates">,
-  projectId: ProjectId,
+  deps: RulesDeps & Pick<RouteDeps, "sendRequest" | "sends" | "templates">,
+  caller: CallerOf<"project">,
   notifications: readonly unknown[],
 ): SendOperation<Accepted> => {
+  const { projectId } = caller;
   const validate = (at: Date): Promise<ValidatedOne[]> => {
     const rules = rulesFor(deps, projectId);
     const id = newNotificationId(at);
     return validateEach(notifications, async (sent) => {
       const rendered = await renderSend(deps, projectId, sent);
-      return deps.sends.check(acceptNotification({ projectId, id, at, ...rendered, ...rules }));
+      return propose(deps, caller, deps.sends.check(acceptNotification({ projectId, id, at, ...rendered, ...rules })));
     });
   };
   /** The ids of the first attempt, by position in the request. */
@@ -135,7 +132,8 @@ export const sendBatch = (
         if (id === undefined) continue;
         const sent = parseOne(notifications[at], nameOf(at), 1);
         const rendered = await renderSend(deps, projectId, sent);
-        sends.push(parsedSend(sendCommand({ projectId, id, at: attempt.at, ...rendered })));
+        const send = parsedSend(sendCommand({ projectId, id, at: attempt.at, ...rendered }));
+        sends.push(await propose(deps, caller, send));
         await yieldIfDue();
       }
       return sends;

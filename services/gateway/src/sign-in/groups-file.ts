@@ -9,11 +9,14 @@ const pollMs = 1_000;
 
 const higher = <Role extends OperatorRole>(one: Role, other: Role): Role => (roleIncludes(one, other) ? one : other);
 
-/** The rights of both: in each project the higher role. */
+/** The rights of both: in each project the higher role, and approval if one of them has it. */
 const union = (one: Rights, other: Rights): Rights => {
   const projects = new Map(one.projects.map((grant) => [grant.id, grant]));
-  for (const { id, role } of other.projects)
-    projects.set(id, { id, role: higher(role, projects.get(id)?.role ?? role) });
+  for (const { id, role, approve } of other.projects) {
+    const own = projects.get(id);
+    const may = approve ?? own?.approve;
+    projects.set(id, { id, role: higher(role, own?.role ?? role), ...(may && { approve: may }) });
+  }
   return { role: higher(one.role, other.role), projects: [...projects.values()] };
 };
 

@@ -73,6 +73,7 @@ const absence = (facts: TraceFacts): string[] => {
   if (!expanded) {
     if (notification.status === "cancelled") return [...reasons, "It was cancelled before anything was sent."];
     if (notification.status === "expired") return [...reasons, "It expired before anything was sent."];
+    if (notification.status === "proposed") return [...reasons, "It waits for approval, and nothing is sent before."];
     const isScheduled = notification.status === "scheduled";
     return [
       ...reasons,

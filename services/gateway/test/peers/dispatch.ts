@@ -1,5 +1,6 @@
 import type { Bucket } from "@herald/bus";
 import {
+  type Approval,
   deliveryRequests,
   type Notification,
   notificationRequests,
@@ -12,11 +13,18 @@ import {
   type Recipients,
   recipientRequests,
   replayRequests,
+  type TokenId,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { serveVapidKeys } from "./dispatch-vapid-keys.ts";
 import type { Devices } from "./registry-devices.ts";
 import { at, exportPage, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
+
+/** As if the notification had been proposed. */
+const asProposed = ({ approval }: Notification): Approval => {
+  const sender = { id: "tok_06bq4ghm31tz5d2ns8y7k9w0ac" as TokenId };
+  return approval ?? { status: "proposed", limit: 1_000, devices: 5_000, sender, expires_at: at() };
+};
 
 export type Notifications = Map<string, Owned<Notification>>;
 
@@ -88,6 +96,26 @@ export const serveDispatch = (
     const found = unfinished(data);
     const { paused: _, ...value } = found.value;
     found.value = { ...value, status: "accepted" };
+    return found.value;
+  });
+  serve(notificationRequests.approve, (data) => {
+    const found = unfinished(data);
+    const { by, reason } = data;
+    const approval = {
+      ...asProposed(found.value),
+      status: "approved" as const,
+      by,
+      at: at(),
+      ...(reason && { reason }),
+    };
+    found.value = { ...found.value, status: "accepted", approval };
+    return found.value;
+  });
+  serve(notificationRequests.reject, (data) => {
+    const found = unfinished(data);
+    const { by } = data;
+    const approval = { ...asProposed(found.value), status: "rejected" as const, by, at: at() };
+    found.value = { ...found.value, status: "cancelled", approval };
     return found.value;
   });
   serve(notificationRequests.export, (data) => exportPage(rows(notifications, data.projectId), data));

@@ -163,6 +163,7 @@ const tokenRecord = (projectId: ProjectId, token: TokenEntry): TokenRecord => ({
   projectId,
   scopes: [...token.scopes],
   ...(token.expiresAt && { expiresAt: token.expiresAt.toISOString() }),
+  ...(token.createdBy && { createdBy: token.createdBy }),
 });
 
 const settingsRecord = ({
@@ -172,9 +173,11 @@ const settingsRecord = ({
   limits = {},
   receipts,
   defaultTimeZone,
+  approval,
 }: ProjectDocument): ProjectRecord => ({
   ...(receipts && { receipts }),
   ...(defaultTimeZone !== undefined && { defaultTimeZone }),
+  ...(approval && { approval }),
   id: _id,
   openRegistration,
   protectedMetadata: [...protectedMetadata],

@@ -26,6 +26,7 @@ export const projectView = (project: ProjectDocument, ofAll: PauseEntry | undefi
   receipts: project.receipts ?? false,
   ...(project.quietHours && { quiet_hours: project.quietHours }),
   default_time_zone: project.defaultTimeZone ?? "UTC",
+  ...(project.approval && { approval: project.approval }),
   ...pauseView(project.paused, ofAll),
   created_at: project.createdAt.toISOString(),
 });
@@ -56,9 +57,12 @@ export const handleProjectRequests = ({
   handleRequest(
     bus,
     projectRequests.create,
-    async ({ projectId: _id, tokenId: id, tokenHash: hash, key, ...settings }) => {
+    async ({ projectId: _id, tokenId: id, tokenHash: hash, key, createdBy, ...settings }) => {
       const createdAt = now();
-      const tokens = id && hash ? [{ id, hash, name: "first", scopes: defaultScopes, createdAt }] : [];
+      const tokens =
+        id && hash
+          ? [{ id, hash, name: "first", scopes: defaultScopes, ...(createdBy && { createdBy }), createdAt }]
+          : [];
       const fresh = {
         protectedMetadata: defaultProtectedMetadata,
         ...settings,
@@ -96,8 +100,8 @@ export const handleProjectRequests = ({
     return { devices: await devices.count(projectId), limit: deviceQuota.max };
   }),
 
-  handleRequest(bus, projectRequests.change, async ({ projectId, ...settings }) => {
-    const project = await projects.change(projectId, settings);
+  handleRequest(bus, projectRequests.change, async ({ projectId, mayLoosen, ...settings }) => {
+    const project = await projects.change(projectId, settings, mayLoosen);
     await replication.replicateSettings(projectId);
     await replication.replicateRules(projectId);
     return projectView(project, await pauses.ofAll());

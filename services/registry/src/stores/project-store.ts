@@ -1,9 +1,11 @@
 import {
+  type ApprovalRule,
   type DeclaredKind,
   type IdentityAlgorithm,
   type IdentityKeyId,
   identityKeyLimits,
   type LimitName,
+  type OperatorReference,
   type OutboxEvent,
   type OwnLimits,
   type PageOf,
@@ -38,7 +40,7 @@ import {
   isDuplicateKey,
   outboxIndex,
 } from "@herald/mongo";
-import type { Collection, Db } from "mongodb";
+import type { Collection, Db, Filter } from "mongodb";
 import type { PauseEntry } from "../domain/pauses.ts";
 import { type EventContext, registryEvent } from "../domain/registry-events.ts";
 import { deletedIndex, findDeleted, notDeleted } from "./tombstones.ts";
@@ -50,6 +52,8 @@ export type TokenEntry = {
   readonly name: string;
   readonly scopes: readonly Scope[];
   readonly expiresAt?: Date;
+  /** Absent: created before Herald stored it. */
+  readonly createdBy?: OperatorReference;
   readonly createdAt: Date;
   /** Set: the token is invalid. The entry stays until the gateways' copy is removed. */
   readonly revokedAt?: Date;
@@ -90,6 +94,8 @@ export type ProjectDocument = {
   readonly ownHours?: true;
   /** The time zone of its devices without one; absent: UTC. */
   readonly defaultTimeZone?: string;
+  /** Null or absent: no send needs approval. */
+  readonly approval?: ApprovalRule | null;
   /** The time zones of its devices, see `createZoneList`. */
   readonly zones?: readonly string[];
   /** Nothing of the project is sent; absent: it is, unless all projects are paused. */
@@ -109,7 +115,8 @@ type ProjectSettings = {
     | "staleAfter"
     | "receipts"
     | "quietHours"
-    | "defaultTimeZone"]?: ProjectDocument[Name] | undefined;
+    | "defaultTimeZone"
+    | "approval"]?: ProjectDocument[Name] | undefined;
 };
 
 const indexes = {
@@ -195,14 +202,25 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
       }
     },
 
-    change: async (id: ProjectId, settings: ProjectSettings): Promise<ProjectDocument> =>
-      known(
-        await projects.findOneAndUpdate(
-          { _id: id, ...notDeleted },
-          { $set: settings as Partial<ProjectDocument> },
-          { returnDocument: "after" },
-        ),
-      ),
+    /** Throws forbidden for a rule of approval that is looser than the present one, unless `mayLoosen`. */
+    change: async (id: ProjectId, settings: ProjectSettings, mayLoosen = false): Promise<ProjectDocument> => {
+      const { approval } = settings;
+      const isNotLooser: Filter<ProjectDocument> =
+        approval === undefined || mayLoosen
+          ? {}
+          : { $or: [{ approval: null }, ...(approval ? [{ "approval.devices": { $gte: approval.devices } }] : [])] };
+      const changed = await projects.findOneAndUpdate(
+        { _id: id, ...notDeleted, ...isNotLooser },
+        { $set: settings as Partial<ProjectDocument> },
+        { returnDocument: "after" },
+      );
+      if (changed) return changed;
+      const found = known(await projects.findOne({ _id: id, ...notDeleted }));
+      throw new HeraldError(
+        "forbidden",
+        `project.approval: sends to more than ${found.approval?.devices} devices need approval; only an admin of the installation may raise the number or remove it`,
+      );
+    },
 
     /** Sends ask for the quiet hours of users from now on. False when they do already. */
     setOwnHours: async (id: ProjectId): Promise<boolean> => {

@@ -86,7 +86,16 @@ describe("generators of clients find", () => {
     const written = [operations.map(({ responses }) => responses), webhooks].flatMap((part) => nodes(part));
     expect(written.filter((node) => Array.isArray(node.enum) || node.additionalProperties === false)).toEqual([]);
     const known = written.map((node) => node["x-extensible-enum"]);
-    expect(known).toContainEqual(["scheduled", "accepted", "sending", "paused", "completed", "cancelled", "expired"]);
+    expect(known).toContainEqual([
+      "proposed",
+      "scheduled",
+      "accepted",
+      "sending",
+      "paused",
+      "completed",
+      "cancelled",
+      "expired",
+    ]);
   });
 
   test("closed enums in what Herald reads", () => {

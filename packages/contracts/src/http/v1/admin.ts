@@ -2,6 +2,7 @@ import { z } from "zod";
 import { parseDuration } from "../../duration.ts";
 import { ProjectId, TokenId } from "../../ids.ts";
 import { changedFields, named, namedBody } from "../../named.ts";
+import { ApprovalRule } from "./approval.ts";
 import { ProtectedMetadata } from "./identity.ts";
 import { TimeZone } from "./local-time.ts";
 import { pageQuery } from "./pagination.ts";
@@ -41,6 +42,10 @@ const quietHoursMeta = {
   description:
     "When devices get no notification, in the time zone of each. A kind may have its own; kinds that are critical, and silent notifications, pass. Absent: never",
 };
+const approvalMeta = {
+  description:
+    "Sends to more devices are proposed, and wait until an operator other than their sender approves them. Only an admin of the installation may raise the number or remove it. Absent: none wait",
+};
 const timeZoneMeta = {
   description: "The time zone of devices that name none: an IANA name",
   examples: ["Europe/Berlin"],
@@ -72,6 +77,7 @@ export const Project = named("Project", {
   receipts: ReceiptShare.default(false).meta(receiptsMeta),
   quiet_hours: QuietHours.optional().meta(quietHoursMeta),
   default_time_zone: z.string().default("UTC").meta(timeZoneMeta),
+  approval: ApprovalRule.optional().meta(approvalMeta),
   paused: ProjectPause.optional().meta({ description: "Its sends wait; absent: they do not" }),
   created_at: z.iso.datetime(),
 });
@@ -106,6 +112,9 @@ export const ChangeProject = namedBody("ChangeProject", {
         .optional()
         .meta({ description: quietHoursMeta.description.replace("Absent: never", "`null`: never") }),
       default_time_zone: TimeZone.optional().meta(timeZoneMeta),
+      approval: ApprovalRule.nullable()
+        .optional()
+        .meta({ description: approvalMeta.description.replace("Absent: none wait", "`null`: none wait") }),
     },
     { examples: [{ open_registration: false }] },
   ),

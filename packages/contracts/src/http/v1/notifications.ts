@@ -3,6 +3,7 @@ import { NotificationId } from "../../ids.ts";
 import { named } from "../../named.ts";
 import { PushType } from "../../push-types.ts";
 import { Kind, LabelFilter } from "../../tags.ts";
+import { Approval } from "./approval.ts";
 import { Wave } from "./local-time.ts";
 import { content } from "./notification-content.ts";
 import { listQuery } from "./pagination.ts";
@@ -11,10 +12,11 @@ import { RolloutState } from "./rollout.ts";
 import { OpenTotals } from "./stats.ts";
 
 export const NotificationStatus = z
-  .enum(["scheduled", "accepted", "sending", "paused", "completed", "cancelled", "expired"])
+  .enum(["proposed", "scheduled", "accepted", "sending", "paused", "completed", "cancelled", "expired"])
   .meta({
     id: "NotificationStatus",
-    description: "`paused`: it was paused itself; while its project is paused, it keeps the status that it has",
+    description:
+      "`proposed`: it waits for an operator's approval. `paused`: it was paused itself; while its project is paused, it keeps the status that it has",
   });
 export type NotificationStatus = z.infer<typeof NotificationStatus>;
 
@@ -103,6 +105,7 @@ export const Notification = named(
       description: "Its waves, the next ones as they are planned now; absent unless it is sent in waves",
     }),
     rollout: RolloutState.optional().meta({ description: "Absent: it reaches all devices at once" }),
+    approval: Approval.optional().meta({ description: "Absent: it needs none" }),
     paused: Pause.optional().meta({ description: "Absent: it is not paused" }),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().optional(),

@@ -27,7 +27,14 @@ export const roleOfScope: Readonly<Record<Scope, OperatorRole>> = {
 
 /** A role in one project. There the higher of it and the operator's own role counts. */
 export const ProjectGrant = z
-  .strictObject({ id: ProjectId, role: ProjectRole })
+  .strictObject({
+    id: ProjectId,
+    role: ProjectRole,
+    approve: z
+      .literal(true)
+      .optional()
+      .meta({ description: "May approve sends of others; admins of the installation may, too" }),
+  })
   .meta({ id: "ProjectGrant", examples: [{ id: "prj_06bq4ghm31tz5d2ns8y7k9w0ac", role: "operator" }] });
 export type ProjectGrant = z.infer<typeof ProjectGrant>;
 

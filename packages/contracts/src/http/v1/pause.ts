@@ -3,7 +3,7 @@ import { named, namedBody } from "../../named.ts";
 import { Author } from "./templates.ts";
 
 /** Why somebody paused: for people, so it has no line breaks. */
-const reason = z
+export const ReasonText = z
   .string()
   .min(1, "may not be empty")
   .max(200, "must be at most 200 characters")
@@ -13,7 +13,7 @@ const reason = z
 const pause = {
   at: z.iso.datetime(),
   by: Author,
-  reason: reason.optional(),
+  reason: ReasonText.optional(),
 };
 
 /** A pause of one notification. */
@@ -49,11 +49,11 @@ export const ProjectPause = named(
 export type ProjectPause = z.infer<typeof ProjectPause>;
 
 /** Body of `POST /notifications/{id}/pause`. */
-export const PauseNotification = namedBody("PauseNotification", { reason: reason.optional() });
+export const PauseNotification = namedBody("PauseNotification", { reason: ReasonText.optional() });
 
 /** Body of `POST /admin/v1/projects/{id}/pause` and `POST /admin/v1/pause`. */
 export const PauseSends = namedBody("PauseSends", {
-  reason: reason.optional(),
+  reason: ReasonText.optional(),
   until: z.iso
     .datetime({ offset: true, error: "must be an RFC 3339 time with offset, such as 2030-01-31T10:00:00+01:00" })
     .optional()
