@@ -9,6 +9,7 @@ import type {
   NewPause,
   NewProject,
   NewProjectToken,
+  Notification,
   Project,
   ProjectChange,
   ProjectLimit,
@@ -62,6 +63,26 @@ const createProjects = (http: Http) => ({
   /** Deletes the project with all its data. */
   delete: (id: string, options?: CallOptions) => http.remove(path`/projects/${id}`, options),
 });
+
+const createNotifications = (http: Http) => {
+  const decide =
+    (decision: "approve" | "reject") =>
+    (projectId: string, id: string, why: Pick<NewPause, "reason"> = {}, options?: PostOptions) =>
+      http.post<Omit<Notification, "opens">>(
+        `${path`/projects/${projectId}/notifications/${id}`}/${decision}`,
+        options,
+        why,
+      );
+  return {
+    /**
+     * Sends a proposed notification, now or at its time. Neither its sender nor the creator of its sender's token can. Throws
+     * `audience-grew` if it reaches many more devices by now: a second call approves the new number.
+     */
+    approve: decide("approve"),
+    /** Cancels a proposed notification. */
+    reject: decide("reject"),
+  };
+};
 
 const createInstallation = (http: Http) => ({
   /** What holds for all projects. */
@@ -161,12 +182,13 @@ const createDeadLetters = (http: Http) => {
   };
 };
 
-/** The client for operators: operators, projects, their tokens, keys and providers, dead letters. Takes an operator's token. */
+/** The client for operators: operators, projects, their tokens, keys and providers, proposed notifications, dead letters. Takes an operator's token. */
 export class HeraldAdmin {
   readonly operators: ReturnType<typeof createOperators>;
   readonly sessions: ReturnType<typeof createSessions>;
   readonly audit: ReturnType<typeof createAudit>;
   readonly projects: ReturnType<typeof createProjects>;
+  readonly notifications: ReturnType<typeof createNotifications>;
   readonly installation: ReturnType<typeof createInstallation>;
   readonly kinds: ReturnType<typeof createKinds>;
   readonly tokens: ReturnType<typeof createTokens>;
@@ -184,6 +206,7 @@ export class HeraldAdmin {
     this.sessions = createSessions(http);
     this.audit = createAudit(http);
     this.projects = createProjects(http);
+    this.notifications = createNotifications(http);
     this.installation = createInstallation(http);
     this.kinds = createKinds(http);
     this.tokens = createTokens(http);

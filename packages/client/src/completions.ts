@@ -60,7 +60,7 @@ export const createCompletions = (http: Http) => {
     following = undefined;
   };
 
-  /** Resolves when the notification is completed, cancelled or expired. */
+  /** Resolves when the notification is completed, cancelled or expired; of a proposed one, after somebody decided on it. */
   return async (
     id: string,
     { signal, onChange, maxPollMs = defaultMaxPollMs }: CompletedOptions = {},

@@ -21,7 +21,7 @@ import { resumeUpload, type UploadOptions } from "./uploads.ts";
 
 /** A notification that Herald has accepted. */
 export type Sent = Notification & {
-  /** Resolves when every device is final: completed, cancelled or expired. Needs the scope `read`. */
+  /** Resolves when every device is final: completed, cancelled or expired. Waits for the approval of a proposed one, for up to 72 hours. Needs the scope `read`. */
   completed(options?: CompletedOptions): Promise<Notification>;
 };
 
