@@ -47,7 +47,7 @@ export const toProjectFile = ({
   tokens,
   webhooks,
 }: Omit<ProjectState, "written">) => {
-  const { id: _, created_at: __, ...settings } = project ?? {};
+  const { id: _, created_at: __, paused: ___, ...settings } = project ?? {};
   const own = limits.filter(({ limit, default: usual }) => limit !== usual);
   const file = {
     herald: 1,

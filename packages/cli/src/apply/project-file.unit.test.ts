@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { UsageError } from "../failures.ts";
+import { toProjectFile } from "./from-state.ts";
 import { parseProjectFile } from "./project-file.ts";
 
 const base = "herald: 1\nproject: { key: shop }\n";
@@ -107,4 +108,17 @@ tokens: [{ name: backend, scopes: [send, read], secret: { write: backend.token }
 webhooks: [{ url: "https://example.com/", events: null, enabled: false, secret: { write: hook.secret } }]
 `;
   expect(parseProjectFile(text, "shop.yaml").file).toMatchObject({ tokens: [{ name: "backend" }] });
+});
+
+test("the file of a paused project that asks for approval has the rule, not the pause", () => {
+  const at = "2030-01-31T09:00:00.000Z";
+  const project = {
+    ...{ id: "prj_1", key: "shop", name: "Shop", open_registration: true, protected_metadata: [], receipts: false },
+    ...{ default_time_zone: "UTC", approval: { devices: 10_000 }, created_at: at },
+    paused: { at, by: { id: "opr_1" }, of: "project" as const },
+  };
+  const { text } = toProjectFile({ project, limits: [], kinds: [], providers: [], tokens: [], webhooks: [] });
+  const { project: settings } = parseProjectFile(text, "shop.yaml").file;
+  expect(settings).toMatchObject({ key: "shop", approval: { devices: 10_000 } });
+  expect(settings).not.toHaveProperty("paused");
 });
