@@ -49,8 +49,12 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
       ? counts.opened
       : `${formatNumber(counts.opened)} (${Math.round(rate * 100)} %)`;
   const asked = counts.receipts_asked;
+  // Responses to pauses have no reports of devices.
+  const isUnknown = counts.received === undefined;
   const received =
-    asked + counts.received === 0 ? undefined : `${formatNumber(counts.received)} of ${formatNumber(asked)} asked`;
+    isUnknown || asked + counts.received === 0
+      ? undefined
+      : `${formatNumber(counts.received)} of ${formatNumber(asked)} asked`;
   return fields(
     [
       ["id", id],
