@@ -81,8 +81,15 @@ const hints: Readonly<Record<string, string>> = {
   timeout: "Herald is busy or unreachable. Run `herald doctor`.",
   "unexpected-answer": "Check --url, HERALD_URL or the profile's url: another server answers there.",
   unauthenticated: "Sign in with a valid token: `herald login`. `herald doctor` says which token is invalid.",
-  forbidden: "Use a token with the missing scope: `herald token create --name … --scope …`.",
+  forbidden:
+    "Use a token with the missing scope, `herald token create --name … --scope …`, or an operator with the role: `herald operator list`.",
   "body-too-large": "Send less at once: shorten the content, or split the targets into several sends.",
+  "notification-proposed": "`herald notification cancel` withdraws it; then send another.",
+  "notification-started": "`herald notification get` shows it, `herald notification cancel` stops the rest of it.",
+  "audience-grew":
+    "Look at its targets: `herald notification get`. Then run the command again, or `herald notification reject`.",
+  "recipients-incomplete": "Its sender uploads the rest: `herald send --recipients <file> --resume <id>`.",
+  "approval-required": "Start it for fewer devices, or ask an admin: `herald project update --approval`.",
   "notification-final": "It is already final: `herald notification get` shows its result.",
   "position-gone": "Start again with --since, or without --after to follow new events.",
   internal: "Give the request id to the operator: the gateway's log has the reason.",

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { answer, createHerald, problem, startGateway } from "../test/run-herald.ts";
+import { parseApproval } from "./commands/approvals.ts";
 import { candidates } from "./commands/completion.ts";
+import { parseGrants } from "./commands/operators.ts";
 import { keyIdOf } from "./commands/providers.ts";
 import { contentOf, progressLine } from "./commands/send.ts";
 import { labelFilter, parsePairs, parsePercent } from "./define.ts";
@@ -313,6 +315,82 @@ test("a send that is watched ends with 8 when its rollout stopped by itself, and
   expect(stdout).toMatch(/^paused +by its rollout at .*, because: 6 of 100 devices failed: 6 %, more than 5 %$/m);
   expect(stderr).toContain("`herald notification resume ntf_1` goes on");
   expect(await send(answer(200, { data: byPerson }), done)).toMatchObject({ exitCode: 0 });
+});
+
+const approval = {
+  ...{ status: "proposed", limit: 10_000, devices: 48_200, sender: { id: "opr_1", name: "Ann" } },
+  expires_at: "2030-01-04T00:00:00.000Z",
+};
+const counts = { devices: 0, accepted: 0, failed: 0, pending: 0, cancelled: 0, expired: 0, receipts_asked: 0 };
+const proposed = {
+  ...{ id: "ntf_1", status: "proposed", title: "Sale", targets: ["all"], unmatched: [], failures: {}, skips: {} },
+  ...{ counts, approval },
+};
+
+test("a proposed send says for whom it waits, also when it is watched, and ends with 0", async () => {
+  const { url } = await startGateway((response) => {
+    const { method, url: asked = "" } = response.req;
+    if (asked.startsWith("/api/v1/events")) return answer(404, problem(404, "not-found"))(response);
+    answer(method === "POST" ? 202 : 200, { data: proposed })(response);
+  });
+  const send = (...words: string[]) =>
+    herald(["send", "--title", "Sale", "--to", "all", ...words, "--url", url, "--token", "x"]);
+  const waits = /until 2030-01-04T.*, by an admin or an operator with .*: `herald notification approve ntf_1`/;
+  const sent = await send();
+  expect(sent).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^Proposed as ntf_1\.$/m) });
+  expect(sent.stdout).toMatch(waits);
+  const watched = await send("--watch");
+  expect(watched).toMatchObject({ exitCode: 0, stderr: expect.stringMatching(waits) });
+  expect(watched.stdout.replaceAll(/ {2,}/g, ": ")).toContain(
+    "approval: proposed until 2030-01-04T00:00:00.000Z\nsender: Ann\nwould reach: about 48,200 devices; more than 10,000 need approval\n",
+  );
+});
+
+test("a list shows how many devices a proposed notification would reach", async () => {
+  const { url } = await gateway(200, { data: [proposed], next: null });
+  const { stdout } = await herald(["notification", "list", "--status", "proposed", "--url", url, "--token", "x"]);
+  expect(stdout).toMatch(/^ntf_1 +proposed +48,200 +0 /m);
+});
+
+test("an operator approves or rejects with a reason, as the project's admin commands do", async () => {
+  const decided = { by: { id: "opr_2", name: "Maria" }, at: "2030-01-01T00:00:00.000Z", reason: "checked" };
+  const { url, asked } = await startGateway(
+    answer(200, {
+      data: { ...proposed, status: "accepted", approval: { ...approval, status: "approved", ...decided } },
+    }),
+    answer(200, {
+      data: { ...proposed, status: "cancelled", approval: { ...approval, status: "rejected", ...decided } },
+    }),
+    answer(409, problem(409, "audience-grew")),
+  );
+  const admin = ["--url", url, "--admin-token", "x", "--project", "prj_1"];
+  const decide = (decision: string) => herald(["notification", decision, "ntf_1", "--reason", "checked", ...admin]);
+  const approved = await decide("approve");
+  expect(approved.stdout).toMatch(/^approval +approved by Maria at 2030-01-01T00:00:00\.000Z, because: checked$/m);
+  expect(approved.stdout).not.toMatch(/NaN|undefined/);
+  expect((await decide("reject")).stdout).toMatch(/^approval +rejected by Maria at .*, because: checked$/m);
+  expect(await decide("approve")).toMatchObject({
+    exitCode: 5,
+    stderr: expect.stringContaining("run the command again"),
+  });
+  expect(asked.map((one) => one.url)).toEqual(
+    ["approve", "reject", "approve"].map((decision) => `/admin/v1/projects/prj_1/notifications/ntf_1/${decision}`),
+  );
+});
+
+test("the rule of approval is a number of devices, or off", () => {
+  expect(["10000", "off", undefined].map(parseApproval)).toEqual([{ devices: 10_000 }, null, undefined]);
+  expect(() => parseApproval("1%")).toThrow("--approval 1%: must be a number of devices such as 10000, or off.");
+});
+
+test("a grant may approve", () => {
+  const grant = ["prj_1=operator+approve", "prj_2=viewer"];
+  expect(parseGrants({ grant })).toEqual([
+    { id: "prj_1", role: "operator", approve: true },
+    { id: "prj_2", role: "viewer" },
+  ]);
+  for (const wrong of ["prj_1=approve", "prj_1=+approve", "prj_1=operator+"])
+    expect(() => parseGrants({ grant: [wrong] })).toThrow("the role must be one of viewer, operator, admin; +approve");
 });
 
 test("a dry run says how many devices the canary has, and how long the rollout takes", async () => {

@@ -87,6 +87,14 @@ const projectChanges = ({ project: { key, ...wanted } }: ProjectFile, { project:
   return [{ sign: "~", what: "project", detail, make: ({ admin, id }) => admin.projects.update(id(), change) }];
 };
 
+/** Why the file may not set the rule of approval; undefined: it may. What runs in a pipeline must not take the second person away. */
+const looserApproval = ({ project: { approval } }: ProjectFile, { project: now }: ProjectState): string | undefined => {
+  if (approval === undefined || now?.approval === undefined) return undefined;
+  if (approval !== null && approval.devices <= now.approval.devices) return undefined;
+  const wanted = approval === null ? "off" : approval.devices;
+  return `fewer sends would wait for approval: now those to more than ${now.approval.devices} devices do. A file may lower the number alone; an admin runs \`herald project update ${now.id} --approval ${wanted}\``;
+};
+
 const limitChanges = (
   { limits: wanted }: ProjectFile,
   { limits: now }: ProjectState,
@@ -260,7 +268,8 @@ const webhookChanges = (entry: WebhookOfFile, { webhooks, written }: ProjectStat
 /** What has to change so that the project is as the file says. Pure: changes are made by their `make`. */
 export const diff = (file: ProjectFile, state: ProjectState): Diff => {
   const { kinds, tokens, webhooks } = file;
-  const problems: ShapeProblem[] = [];
+  const looser = looserApproval(file, state);
+  const problems: ShapeProblem[] = looser === undefined ? [] : [{ path: ["project", "approval"], message: looser }];
   const each = <Entry>(
     section: string,
     entries: readonly Entry[] = [],

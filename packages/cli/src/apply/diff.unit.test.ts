@@ -70,6 +70,25 @@ test("a project has the fields that the file names", () => {
   ]);
 });
 
+test("a file may lower the number of devices that need approval, not raise or remove it", () => {
+  const state = { project: { ...project, approval: { devices: 10_000 } } };
+  const asks = (devices: number | null) => ({
+    project: { key: "shop", approval: devices === null ? null : { devices } },
+  });
+  expect(shown({}, state)).toEqual(none);
+  expect(shown(asks(10_000), state)).toEqual(none);
+  expect(shown(asks(1_000), state).changes).toEqual(['~|project|approval {"devices":10000} → {"devices":1000}']);
+  expect(shown(asks(1_000)).changes).toEqual(['~|project|approval – → {"devices":1000}']);
+  expect(shown(asks(null))).toEqual(none);
+  for (const [devices, wanted] of [
+    [20_000, "20000"],
+    [null, "off"],
+  ] as const)
+    expect(shown(asks(devices), state).problems).toEqual([
+      expect.stringContaining(`an admin runs \`herald project update prj_1 --approval ${wanted}\``),
+    ]);
+});
+
 test("limits of their own that the file does not name go back to the default", () => {
   const state = { limits: [limit] } as unknown as Partial<ProjectState>;
   expect(shown({ limits: { sends: 5 } }, state)).toEqual(none);

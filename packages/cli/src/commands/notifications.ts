@@ -6,6 +6,7 @@ import {
   labelFilter,
   listOptions,
   numberOption,
+  option,
   type TimeChoice,
   timeFilters,
   timeOptions,
@@ -13,6 +14,7 @@ import {
 import { columnsFor, fields } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { formatNumber, show } from "../terminal/text.ts";
+import { approvalEntries } from "./approvals.ts";
 import { addExport, deliveryStatus, notificationFilters } from "./exports.ts";
 import { type PauseChoice, pauseInWords, reasonOption } from "./pauses.ts";
 import { perMinuteOption, rolloutEntries } from "./rollout.ts";
@@ -49,7 +51,7 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
       ? counts.opened
       : `${formatNumber(counts.opened)} (${Math.round(rate * 100)} %)`;
   const asked = counts.receipts_asked;
-  // Responses to pauses have no reports of devices.
+  // Responses to pauses and decisions have no reports of devices.
   const isUnknown = counts.received === undefined;
   const received =
     isUnknown || asked + counts.received === 0
@@ -59,6 +61,7 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
     [
       ["id", id],
       ["status", status],
+      ...approvalEntries(notification.approval),
       ["paused", notification.paused && pauseInWords(notification.paused)],
       ["title", title],
       ["body", body],
@@ -90,14 +93,31 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
   );
 };
 
+/** Of a proposed notification those that it would reach. */
+const shownDevices = ({ status, counts, approval }: Notification): number | undefined =>
+  status === "proposed" ? approval?.devices : counts.devices;
+
 export const notificationTable = columnsFor<Notification>(
   "id",
   "status",
-  { title: "DEVICES", value: ({ counts }) => counts.devices, right: true },
+  { title: "DEVICES", value: shownDevices, right: true },
   { title: "FAILED", value: ({ counts }) => counts.failed, right: true },
   { title: "OPENED", value: ({ counts }) => counts.opened, right: true },
   { title: "TITLE", value: ({ title, body }) => title ?? body },
 );
+
+const decisions = [
+  [
+    "approve",
+    "Send a proposed notification that another person sent (admin token)",
+    ["notification approve ntf_… --reason 'checked with marketing'", "send it, now or at its time"],
+  ],
+  [
+    "reject",
+    "Cancel a proposed notification (admin token)",
+    ["notification reject ntf_… --reason 'the wrong link'", "send nothing of it"],
+  ],
+] as const;
 
 const deliveryColumns = columnsFor<Delivery>("device_id", "status", "reason", "platform", "attempts", "at");
 
@@ -108,6 +128,7 @@ export const addNotifications = (group: Command, add: Add) => {
     options: [...notificationFilters, ...timeOptions, ...listOptions],
     examples: [
       ["notification list --status scheduled", "what will be sent later"],
+      ["notification list --status proposed", "what waits for approval"],
       ["notification list --label campaign=spring", "what a campaign sent"],
     ],
     run: ({ herald, rows }, _, choice) => {
@@ -175,6 +196,15 @@ export const addNotifications = (group: Command, add: Add) => {
   add(group, "resume <id>", "Send what waits since it was paused", ({ herald, result, terminal }, [id = ""]) =>
     result(herald().notifications.resume(id), (found) => inWords(found, terminal)),
   );
+  for (const [decision, does, example] of decisions)
+    add<Pick<PauseChoice, "reason">>(group, {
+      usage: `${decision} <id>`,
+      does,
+      options: [option("--reason <text>", "why, for those who see the decision")],
+      examples: [example],
+      run: ({ admin, project, result, terminal }, [id = ""], { reason }) =>
+        result(admin().notifications[decision](project(), id, { reason }), (found) => inWords(found, terminal)),
+    });
   add(group, "cancel <id>", "Cancel deliveries that are not sent yet", ({ herald, result, terminal }, [id = ""]) =>
     result(herald().notifications.cancel(id), (found) => inWords(found, terminal)),
   );

@@ -6,11 +6,16 @@ import { type Add, addDelete, listOptions, option, parsePairs, repeatable } from
 import { UsageError } from "../failures.ts";
 import { columnsFor, titled } from "../terminal/table.ts";
 
+/** After a role in a grant: may approve sends of others. */
+const approving = "+approve";
+
 type Role = (typeof knownValues.role)[number];
 
 /** With what the operator's groups add. */
 const grantsOf = ({ projects, effective }: Operator): string =>
-  (effective?.projects ?? projects).map(({ id, role }) => `${id}=${role}`).join(", ");
+  (effective?.projects ?? projects)
+    .map(({ id, role, approve }) => `${id}=${role}${approve ? approving : ""}`)
+    .join(", ");
 
 /** What counts, and where it comes from if it is not the operator's own. */
 const roleOf = ({ role, effective }: Operator): string =>
@@ -39,13 +44,17 @@ type Grants = { readonly grant?: readonly string[] };
 const roleHelp = "member has only its grants, viewer reads, operator also sends and replays, admin may do everything";
 const grantOption = (meaning: string) => repeatable("--grant <project=role>", meaning);
 
-/** The grants of `--grant prj_…=operator`; `none`: no grants; undefined: the option is absent. */
-const parseGrants = ({ grant }: Grants) => {
+/** The grants of `--grant prj_…=operator`, or `prj_…=operator+approve`; `none`: no grants; undefined: the option is absent. */
+export const parseGrants = ({ grant }: Grants) => {
   if (grant === undefined || grant.join() === "none") return grant && [];
   return Object.entries(parsePairs(grant, "--grant")).map(([id, role]) => {
-    const known = knownValues.projectRole.find((one) => one === role);
-    if (known) return { id, role: known };
-    throw new UsageError(`--grant ${id}=${role}: the role must be one of ${knownValues.projectRole.join(", ")}.`);
+    const approve = role.endsWith(approving);
+    const name = approve ? role.slice(0, -approving.length) : role;
+    const known = knownValues.projectRole.find((one) => one === name);
+    if (known) return { id, role: known, ...(approve && { approve }) };
+    throw new UsageError(
+      `--grant ${id}=${role}: the role must be one of ${knownValues.projectRole.join(", ")}; ${approving} after it lets the operator approve sends.`,
+    );
   });
 };
 
@@ -62,11 +71,12 @@ export const addOperators = (group: Command, add: Add) => {
     options: [
       option("--name <name>", "name of the person").makeOptionMandatory(),
       option("--role <role>", roleHelp).choices(knownValues.role).makeOptionMandatory(),
-      grantOption("role in one project; may be repeated"),
+      grantOption("role in one project, and +approve to approve sends; may be repeated"),
     ],
     examples: [
       ["operator create --name 'Maria Lopez' --role operator", "for a colleague who sends"],
       ["operator create --name 'Shop team' --role member --grant prj_…=admin", "for people of one project"],
+      ["operator create --name Ann --role member --grant prj_…=viewer+approve", "for one who reads and approves"],
     ],
     run: async ({ admin, record }, _, { name, role, grant }) => {
       const projects = parseGrants({ grant });

@@ -5,6 +5,7 @@ import { type Add, addDelete, listOptions, option, parsePairs, repeatable } from
 import { UsageError } from "../failures.ts";
 import { columnsFor, createTable, titled } from "../terminal/table.ts";
 import { formatNumber } from "../terminal/text.ts";
+import { parseApproval } from "./approvals.ts";
 import { parseQuietHours } from "./kinds.ts";
 import { type PauseChoice, pauseInWords, pauseOptions } from "./pauses.ts";
 
@@ -17,6 +18,7 @@ const entries = (project: Project): [string, unknown][] => [
   ["receipts", project.receipts],
   ["quiet hours", project.quiet_hours ? Object.values(project.quiet_hours).join(" ") : "none"],
   ["default time zone", project.default_time_zone],
+  ["approval", project.approval && `for more than ${formatNumber(project.approval.devices)} devices`],
   [project.paused?.of === "installation" ? "all paused" : "paused", project.paused && pauseInWords(project.paused)],
   ["created", project.created_at],
 ];
@@ -66,6 +68,7 @@ type Change = {
   readonly receipts?: string;
   readonly quietHours?: string;
   readonly defaultTimeZone?: string;
+  readonly approval?: string;
 };
 
 export const addProjects = (group: Command, add: Add) => {
@@ -100,12 +103,16 @@ export const addProjects = (group: Command, add: Add) => {
       option("--receipts <share>", "share of devices that sends ask to report the arrival: on, off or 0 to 1"),
       option("--quiet-hours <hours>", "no notifications at night: 22:00-07:00, 22:00-07:00/skip or none"),
       option("--default-time-zone <zone>", "time zone of devices that name none, such as Europe/Berlin"),
+      option("--approval <devices>", "sends to more devices wait for a second person: 1000 or more, or off"),
     ],
-    examples: [["project update --stale-after 90d", "stop sending to devices that were not seen for 90 days"]],
+    examples: [
+      ["project update --stale-after 90d", "stop sending to devices that were not seen for 90 days"],
+      ["project update --approval 10000", "ask another operator before a send to more than 10,000 devices"],
+    ],
     run: async (
       { admin, record, project: own },
       [id = own()],
-      { name, key, openRegistration, staleAfter, receipts, quietHours, defaultTimeZone },
+      { name, key, openRegistration, staleAfter, receipts, quietHours, defaultTimeZone, approval },
     ) => {
       const change = {
         name,
@@ -114,6 +121,7 @@ export const addProjects = (group: Command, add: Add) => {
         receipts: receipts === undefined ? undefined : parseShare(receipts),
         quiet_hours: parseQuietHours(quietHours),
         default_time_zone: defaultTimeZone,
+        approval: parseApproval(approval),
       };
       const { projects } = admin();
       const isOther = Object.values(change).some((value) => value !== undefined);

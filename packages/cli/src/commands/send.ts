@@ -7,6 +7,7 @@ import { exitCodes, UsageError } from "../failures.ts";
 import { readText } from "../read-text.ts";
 import { fields, titled } from "../terminal/table.ts";
 import { formatNumber, toJson } from "../terminal/text.ts";
+import { isProposed, proposalInWords } from "./approvals.ts";
 import { inWords, reasons } from "./notifications.ts";
 import { pauseInWords } from "./pauses.ts";
 import { parseShare } from "./projects.ts";
@@ -195,14 +196,14 @@ export const progressLine = ({ status, counts, paused, rollout }: Notification, 
 /** Milliseconds between two updates of the progress line. */
 const watchMs = 1_000;
 
-/** Shows live counts until it is final, or its rollout has stopped by itself. */
+/** Shows live counts until it is final, waits for approval, or its rollout has stopped by itself. */
 const watch = async (sent: Sent, { signal, terminal }: Context): Promise<Notification> => {
   const stopped = new AbortController();
   let last: Notification = sent;
   const onChange = (now: Notification) => {
     last = now;
     terminal.progress(progressLine(now, terminal.width));
-    if (stoppedByItself(now)) stopped.abort();
+    if (stoppedByItself(now) || isProposed(now)) stopped.abort();
   };
   try {
     return await sent.completed({ signal: AbortSignal.any([signal, stopped.signal]), maxPollMs: watchMs, onChange });
@@ -259,7 +260,10 @@ export const addSend = (program: Command, add: Add) =>
       option("--file <file>", "notification as JSON, `-` for stdin; flags take precedence"),
       option("--key <key>", "idempotency key: send only once, however often the command runs"),
       option("--dry-run", "count devices and render payloads, or with --recipients read the file, without sending"),
-      option("--watch", "show live counts until it is final, or its rollout stops by itself"),
+      option(
+        "--watch",
+        "show live counts until it is final, or its rollout stops by itself; a send that waits for approval ends it with 0",
+      ),
     ],
     examples: [
       ["send --title Hello --to topic:news --dry-run", "count the audience and render the payloads"],
@@ -301,13 +305,18 @@ export const addSend = (program: Command, add: Add) =>
         const uploaded = await uploadRecipients(context, herald, sent.id, file);
         if (!options.watch)
           return result({ ...sent, recipients: uploaded }, () =>
-            [uploadWords(uploaded), `\`herald notification recipients ${sent.id}\` shows them.`].join("\n"),
+            [
+              uploadWords(uploaded),
+              ...(sent.approval && uploaded.recipients > sent.approval.limit ? [proposalInWords(sent)] : []),
+              `\`herald notification recipients ${sent.id}\` shows them.`,
+            ].join("\n"),
           );
       }
       if (!options.watch)
         return result(sent, () =>
           [
-            `${terminal.paint("green", "Accepted")} as ${sent.id}${sent.send_at ? `, for ${sent.send_at}` : ""}.`,
+            `${terminal.paint("green", isProposed(sent) ? "Proposed" : "Accepted")} as ${sent.id}${sent.send_at ? `, for ${sent.send_at}` : ""}.`,
+            ...(isProposed(sent) ? [proposalInWords(sent)] : []),
             `\`herald notification get ${sent.id}\` shows its progress.`,
           ].join("\n"),
         );
@@ -320,6 +329,10 @@ export const addSend = (program: Command, add: Add) =>
       await result(list === undefined ? final : { ...final, recipients: list }, () =>
         [inWords(final, terminal), ...(list === undefined ? [] : [uploadWords(list)])].join("\n"),
       );
+      if (isProposed(final)) {
+        terminal.note(proposalInWords(final));
+        return exitCodes.ok;
+      }
       if (stoppedByItself(final)) {
         terminal.note(
           `It stopped by itself. \`herald notification resume ${sent.id}\` goes on, \`herald notification cancel ${sent.id}\` ends it.`,
