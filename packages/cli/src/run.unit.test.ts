@@ -342,7 +342,7 @@ test("a proposed send says for whom it waits, also when it is watched, and ends 
   const watched = await send("--watch");
   expect(watched).toMatchObject({ exitCode: 0, stderr: expect.stringMatching(waits) });
   expect(watched.stdout.replaceAll(/ {2,}/g, ": ")).toContain(
-    "approval: proposed until 2030-01-04T00:00:00.000Z\nsender: Ann\nwould reach: about 48,200 devices; more than 10,000 need approval\n",
+    "approval: waits until 2030-01-04T00:00:00.000Z\nsender: Ann\nestimate: about 48,200 devices; more than 10,000 need approval\n",
   );
 });
 

@@ -9,25 +9,28 @@ const nameOf = ({ id, name }: Author): string => name ?? id;
 const reach = ({ devices, limit }: Approval): string =>
   `${devices === undefined ? "not known yet" : `about ${formatNumber(devices)} devices`}; more than ${formatNumber(limit)} need approval`;
 
-/** Who decided, when and why; or until when somebody may. */
-const decisionInWords = ({ status, by, at, reason, expires_at: until }: Approval): string =>
+/** Who decided, when and why; undefined: nobody has. */
+const decisionInWords = ({ status, by, at, reason }: Approval): string | undefined =>
   status === "proposed"
-    ? `proposed until ${until}`
+    ? undefined
     : [`${status}${by ? ` by ${nameOf(by)}` : ""} at ${at}`, reason !== undefined && `because: ${reason}`]
         .filter(Boolean)
         .join(", ");
 
+export const isProposed = ({ status }: Pick<Notification, "status">): boolean => status === "proposed";
+
 /** An approval as names and values. */
-export const approvalEntries = (approval: Approval | undefined): [name: string, value: string][] =>
+export const approvalEntries = ({
+  status,
+  approval,
+}: Pick<Notification, "status" | "approval">): [name: string, value: string | undefined][] =>
   approval === undefined
     ? []
     : [
-        ["approval", decisionInWords(approval)],
+        ["approval", isProposed({ status }) ? `waits until ${approval.expires_at}` : decisionInWords(approval)],
         ["sender", nameOf(approval.sender)],
-        ["would reach", reach(approval)],
+        ["estimate", reach(approval)],
       ];
-
-export const isProposed = ({ status }: Pick<Notification, "status">): boolean => status === "proposed";
 
 /** What a proposed send waits for, and for whom. */
 export const proposalInWords = ({ id, approval }: Pick<Notification, "id" | "approval">): string =>

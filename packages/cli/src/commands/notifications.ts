@@ -61,7 +61,7 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
     [
       ["id", id],
       ["status", status],
-      ...approvalEntries(notification.approval),
+      ...approvalEntries(notification),
       ["paused", notification.paused && pauseInWords(notification.paused)],
       ["title", title],
       ["body", body],
