@@ -165,6 +165,41 @@ test("the page on sending to everybody works as written: the rollout stops by it
   expect(final.counts.devices).toBeLessThan(600);
 });
 
+test("the page on asking a second person works as written: what one person sends, another approves or rejects", {
+  timeout: 180_000,
+}, async () => {
+  const name = "ask-a-second-person.md";
+  const project = await system.project("Two people");
+  await seed(system, project, 1_100);
+  const env = {
+    HERALD_URL: system.gateway,
+    HERALD_TOKEN: project.token,
+    HERALD_ADMIN_TOKEN: system.adminToken,
+    HERALD_PROJECT: project.id,
+    project: project.id,
+  };
+  const ready = await runPage(name, ["Set it up"], env);
+  expect(ready.stdout).toMatch(/^approval +for more than 1,000 devices$/m);
+  expect(ready.stdout).toMatch(new RegExp(`^projects +${project.id}=viewer\\+approve$`, "m"));
+  const [, approver = ""] = /^token +(hop_\w+)$/m.exec(ready.stdout) ?? [];
+
+  const sent = await runPage(name, ["Send"], env);
+  expect(sent.stdout).toMatch(/^estimate +about 1,\d{3} devices; more than 1,000 need approval$/m);
+  const [, notification = ""] = /^id +(ntf_\w+)$/m.exec(sent.stdout) ?? [];
+  const asApprover = { ...env, HERALD_ADMIN_TOKEN: approver };
+  const approved = await runPage(name, ["Approve"], { ...asApprover, notification });
+  expect(approved.stdout).toMatch(new RegExp(`^${notification} +proposed`, "m"));
+  expect(approved.stdout).toMatch(/^approval +approved by Jon Berg at .*, because: checked with marketing$/m);
+  expect((await project.final(notification)).counts).toMatchObject({ devices: 1_100, accepted: 1_100 });
+
+  const other = await project.send({ title: "Wrong", targets: ["all"] });
+  expect(other.status).toBe("proposed");
+  const rejected = await runPage(name, ["Reject"], { ...asApprover, notification: other.id });
+  expect(rejected.stdout).toMatch(/^approval +rejected by Jon Berg at .*, because: the link leads to/m);
+  expect(await project.notification(other.id)).toMatchObject({ status: "cancelled", counts: { devices: 0 } });
+  expect((await runPage(name, ["What counts"], env)).stdout).toMatch(/\b5,000, default [\d,]+/);
+});
+
 test("the page on templates works as written: a draft is previewed, published and sent", async () => {
   const { id, register } = await system.project("Templates");
   const { device } = await register({ topics: ["news"] });

@@ -28,6 +28,7 @@ export const heldBlocks: Readonly<Record<string, Readonly<Record<string, Held | 
     Deploy: [needs("an engine; test:one does the same"), composed],
   },
   "docs/tutorial/first-push.md": { "*": started },
+  "docs/how-to/ask-a-second-person.md": { "*": `run ${documents}` },
   "docs/how-to/back-up.md": {
     "With compose": composed,
     Elsewhere: needs("the images and a database elsewhere; infra/backup runs the same command"),
