@@ -171,6 +171,9 @@ test("every command works at a terminal of 80 columns", { timeout: 400_000 }, as
   await run("user notifications u-1", new RegExp(`^${own}\\s+completed`, "m"));
   const later = await run(`send --title Later --to all --at ${tomorrow}`, /^Accepted as (ntf_\w+)/m);
   await run(`notification update ${later} --at ${tomorrow} --ttl 60`, /^send at +/m);
+  const { token: approver } = await cli.json("operator", "create", "--name", "Jon", "--role", "admin");
+  for (const decision of ["approve", "reject"])
+    await run(`notification ${decision} ${later} --admin-token ${approver}`, /needs no approval/, 5);
   await run(`notification pause ${later} --reason typo`, /^paused +by tok_\w+ at .*, because: typo$/m);
   await run(`notification resume ${later}`, /^status +scheduled$/m);
   await run(`notification cancel ${later}`, /^status +cancelled$/m);

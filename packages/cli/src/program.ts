@@ -84,7 +84,7 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
 
   addLogin(program, add);
   addSend(program, add);
-  addNotifications(group("notification", "Track, pause and cancel notifications"), add);
+  addNotifications(group("notification", "Track, approve, pause and cancel notifications"), add);
   addStats(program, add);
   addEvents(group("events", "Follow events"), add);
   addActivities(group("activity", "Start, update and end Live Activities"), add);
