@@ -4,7 +4,7 @@ type ProblemText = {
   readonly title: string;
   /** What to do. */
   readonly next: string;
-  /** The API's sentences name the fields: they are shown at once. Otherwise they wait behind "Details". */
+  /** The API's sentences say more than these: they are shown at once. Otherwise they wait behind "Details". */
   readonly open?: true;
 };
 
@@ -34,7 +34,7 @@ export const problemTexts: Readonly<Record<string, ProblemText>> = {
     "This sign-in is not valid",
     "Check that you copied the whole token, and that it still exists.",
   ),
-  forbidden: text("You may not do this", "Ask an admin of Herald for a role that includes it."),
+  forbidden: { title: "You may not do this", next: "Ask an admin of Herald if you need to.", open: true },
   "csrf-token-invalid": text("This page belongs to an earlier sign-in", "Reload the page, then try again."),
   "session-not-found": text("You are signed out", "Sign in again."),
   "sign-in-expired": text("The sign-in took too long, or was begun in another tab", "Sign in again."),
@@ -106,10 +106,20 @@ export const problemTexts: Readonly<Record<string, ProblemText>> = {
   "recipients-complete": text("This notification has all its recipients", "Nothing needs to be uploaded."),
   "activity-exists": text("Another Live Activity had this id", "Choose another id."),
   "activity-ended": text("This Live Activity has ended", "Begin another one."),
-  "notification-final": text("This notification has already ended", "Nothing is left to pause or cancel."),
+  "notification-final": text("This notification has already ended", "Nothing is left to decide, pause or cancel."),
   "notification-started": text(
     "This notification is being sent already",
     "Its time can no longer be changed. You can cancel what is not sent yet.",
+  ),
+  "notification-proposed": text("This notification waits for approval", "Cancel it and send another one."),
+  "approval-required": text(
+    "So many devices need approval, for which a Live Activity cannot wait",
+    "Start it for fewer devices.",
+  ),
+  "audience-grew": { title: "The number of devices has changed", next: "Nothing is sent yet.", open: true },
+  "recipients-incomplete": text(
+    "The file of its recipients is not complete",
+    "Wait until the whole file is uploaded, then try again.",
   ),
   "project-paused": text("Sending is paused", "Resume it, then try again."),
   "replay-refused": text("This dead letter cannot be replayed", "Details says why. You can discard it."),

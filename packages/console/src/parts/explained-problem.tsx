@@ -25,7 +25,7 @@ export default function ExplainedProblem({ error, onRetry, marked = [] }: Proble
       <Text>{isMarked ? "Change the marked fields." : retryAfter ? `Try again in ${retryAfter} s.` : next}</Text>
       {open &&
         named.map((sentence) => (
-          <Text key={sentence} className="break">
+          <Text key={sentence} className="break sentence">
             {sentence}
           </Text>
         ))}
