@@ -29,6 +29,7 @@ import { Reason } from "../parts/reason.tsx";
 import { useMayWrite } from "../session-context.tsx";
 import { saveDraft } from "./compose/draft.ts";
 import { draftOf } from "./compose/notification-of.ts";
+import { ApprovalBanner } from "./notification/approval.tsx";
 import { RecipientsPanel, RecipientsUpload } from "./notification/recipients.tsx";
 import { RolloutPanel } from "./notification/rollout.tsx";
 import { sendTimeOf, WavesPanel } from "./notification/waves.tsx";
@@ -190,7 +191,8 @@ export default function NotificationPage() {
   const isFinal = final.includes(data.status);
   const done = counts.devices - counts.pending;
   const progress = `${count(done)} of ${count(counts.devices)} devices are done`;
-  const begun = Date.parse(data.schedule?.[0]?.at ?? data.send_at ?? data.created_at);
+  const planned = Date.parse(data.schedule?.[0]?.at ?? data.send_at ?? data.created_at);
+  const begun = Math.max(planned, data.approval?.at ? Date.parse(data.approval.at) : 0);
   const seconds = ((data.completed_at ? Date.parse(data.completed_at) : Date.now()) - begun) / 1_000;
   const name = notificationName(data);
   const pauseVerb = data.paused ? "Resume" : "Pause";
@@ -216,7 +218,7 @@ export default function NotificationPage() {
               Use as draft
             </Button>
           )}
-          {!isFinal && mayWrite && (
+          {!isFinal && data.status !== "proposed" && mayWrite && (
             <FormButton<Pick<NewPause, "reason">, unknown>
               key={pauseVerb}
               label={`${pauseVerb} sending`}
@@ -247,6 +249,7 @@ export default function NotificationPage() {
     >
       <Stack>
         {error && <Problem error={error} onRetry={() => void refetch()} />}
+        {data.approval && <ApprovalBanner notification={data} approval={data.approval} />}
         {!isFinal && data.paused && <PausedAlert what="This notification is" paused={data.paused} />}
         {!isFinal && counts.devices > 0 && (
           <Paper p="md" role="status">

@@ -4,10 +4,10 @@ import { useNavigate } from "@tanstack/react-router";
 import { useRef } from "react";
 import { useProject } from "../../api/clients.ts";
 import { FormDialog } from "../../parts/form.tsx";
-import { count, platformNames } from "../../parts/format.tsx";
+import { count } from "../../parts/format.tsx";
 import { Facts } from "../../parts/page.tsx";
 import type { Draft } from "./draft.ts";
-import { messageFacts } from "./message-facts.tsx";
+import { byPlatform, messageFacts } from "./message-facts.tsx";
 import { notificationOf } from "./notification-of.ts";
 import { rolloutWords } from "./planned-rollout.ts";
 import { whenOf } from "./when.tsx";
@@ -33,7 +33,6 @@ export const SendDialog = ({ draft, dryRun, onClose, onSent }: Props) => {
     void queries.invalidateQueries({ queryKey: [id, "notifications"] });
     await navigate({ to: "/p/$project/notifications/$notification", params: { project: id, notification: sent.id } });
   };
-  const platforms = (["ios", "android", "web"] as const).filter((name) => devices[name] > 0);
   return (
     <FormDialog
       title={draft.sendAt ? "Schedule this notification?" : "Send this notification?"}
@@ -47,10 +46,7 @@ export const SendDialog = ({ draft, dryRun, onClose, onSent }: Props) => {
           Targets: draft.targets.join(", "),
           Devices: (
             <>
-              <b>{count(devices.total)}</b>{" "}
-              <span className="muted">
-                {platforms.map((name) => `${platformNames[name]} ${count(devices[name])}`).join(" · ")}
-              </span>
+              <b>{count(devices.total)}</b> <span className="muted">{byPlatform(devices)}</span>
             </>
           ),
           When: whenOf(draft),
