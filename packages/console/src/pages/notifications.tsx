@@ -7,7 +7,7 @@ import { count, notificationName, percent, Status, Time } from "../parts/format.
 import { type Column, List, RowLink } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 
-const statuses = ["scheduled", "accepted", "sending", "paused", "completed", "cancelled", "expired"];
+const statuses = ["proposed", "scheduled", "accepted", "sending", "paused", "completed", "cancelled", "expired"];
 
 const notificationColumns = (id: string): readonly Column<Notification>[] => [
   {

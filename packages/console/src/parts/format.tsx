@@ -70,7 +70,7 @@ const tones = {
   good: ["completed", "accepted", "received", "active", "delivered", "enabled", "current", "ready", "ok"],
   open: ["opened", "scheduled", "sending", "pending", "waiting", "deferred", "delayed", "next"],
   bad: ["failed", "disabled", "gone", "failing", "not_ready", "not_answering", "unreachable"],
-  warn: ["paused", "blocked", "unknown"],
+  warn: ["paused", "proposed", "blocked", "unknown"],
 };
 
 type StatusProps = {

@@ -7,7 +7,7 @@ import { admin, useProject } from "../../api/clients.ts";
 import { usePollMs } from "../../api/live.tsx";
 import { orNull } from "../../api/problems.ts";
 import { firstRows, useRead } from "../../api/read.ts";
-import { notificationName, percent } from "../../parts/format.tsx";
+import { count, notificationName, percent } from "../../parts/format.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Panel } from "../../parts/page.tsx";
 import { useHasRole } from "../../session-context.tsx";
@@ -63,9 +63,19 @@ export const Attention = () => {
   );
   const webhooks = useRead([id, "webhooks"], async () => (await herald.webhooks.list({ perPage: 100 }).page()).data);
   const latest = useLatest();
+  const proposed = useRead(
+    [id, "notifications", "proposed"],
+    async ({ signal }) => (await herald.notifications.list({ signal, perPage: 10, status: "proposed" }).page()).data,
+  );
   const settings = `/p/${id}/settings`;
   const own = deadLetters.data?.data.filter((one) => !one.replayed_at) ?? [];
   const items: Item[] = [
+    ...(proposed.data ?? []).map((one) => ({
+      key: one.id,
+      to: `/p/${id}/notifications/${one.id}`,
+      text: `“${notificationName(one)}” waits for approval`,
+      detail: one.approval?.devices === undefined ? undefined : `about ${count(one.approval.devices)} devices`,
+    })),
     ...views.flatMap(({ data }): Item[] => {
       if (!data) return [];
       const { provider, status, paused_reason, paused_detail, problems = [] } = data;
