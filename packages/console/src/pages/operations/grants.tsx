@@ -1,6 +1,6 @@
 import type { NewOperator } from "@herald/client";
 import { knownValues } from "@herald/client/known-values";
-import { CloseButton, Group, Select, Stack, Text } from "@mantine/core";
+import { Checkbox, CloseButton, Group, Select, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -15,7 +15,7 @@ const typingMs = 200;
 const ProjectTitle = ({ id }: { readonly id: string }) => {
   const { data } = useQuery({ queryKey: ["projects", id], queryFn: () => admin.projects.get(id) });
   return (
-    <Text span className="break grow" dir="auto">
+    <Text span className="break" flex={{ base: "1 0 100%", xs: 1 }} dir="auto">
       {data?.name ?? id}
     </Text>
   );
@@ -25,6 +25,8 @@ const GrantFields = ({ label, description, error, value, onChange }: InputProps<
   const [typed, setTyped] = useState("");
   const [text] = useDebouncedValue(typed.trim(), typingMs);
   const { data } = useProjectsNamed(text);
+  const change = (id: string, changes: Partial<Grant>) =>
+    onChange(value.map((one) => (one.id === id ? { ...one, ...changes } : one)));
   const granted = new Set(value.map(({ id }) => id));
   const others = (data?.data ?? [])
     .filter(({ id }) => !granted.has(id))
@@ -48,8 +50,8 @@ const GrantFields = ({ label, description, error, value, onChange }: InputProps<
           setTyped("");
         }}
       />
-      {value.map(({ id, role }) => (
-        <Group key={id} gap={8} wrap="nowrap">
+      {value.map(({ id, role, approve }) => (
+        <Group key={id} gap={8}>
           <ProjectTitle id={id} />
           <Select
             size="xs"
@@ -58,9 +60,20 @@ const GrantFields = ({ label, description, error, value, onChange }: InputProps<
             data={knownValues.projectRole}
             value={role}
             allowDeselect={false}
-            onChange={(next) => onChange(value.map((one) => (one.id === id ? { id, role: next ?? role } : one)))}
+            onChange={(next) => change(id, { role: next ?? role })}
           />
-          <CloseButton aria-label={`Remove ${id}`} onClick={() => onChange(value.filter((one) => one.id !== id))} />
+          <Checkbox
+            size="xs"
+            label="may approve"
+            aria-label={`May approve in ${id}`}
+            checked={approve === true}
+            onChange={(event) => change(id, { approve: event.currentTarget.checked || undefined })}
+          />
+          <CloseButton
+            ml="auto"
+            aria-label={`Remove ${id}`}
+            onClick={() => onChange(value.filter((one) => one.id !== id))}
+          />
         </Group>
       ))}
     </Stack>
@@ -70,6 +83,6 @@ const GrantFields = ({ label, description, error, value, onChange }: InputProps<
 /** Roles in single projects. */
 export const grantsField: FieldSpec = {
   label: "Projects",
-  hint: "In these projects the higher of both roles counts.",
+  hint: "In these projects the higher of both roles counts. Who may approve decides on large sends of others.",
   as: { input: GrantFields },
 };

@@ -7,8 +7,8 @@ import { useOwnProject } from "../../api/projects.ts";
 import { Copyable } from "../../parts/code.tsx";
 import { Form } from "../../parts/field.tsx";
 import type { FieldsOf } from "../../parts/field-values.ts";
-import { Confirm, useForm } from "../../parts/form.tsx";
-import { exactTime } from "../../parts/format.tsx";
+import { Confirm, FormButton, useForm } from "../../parts/form.tsx";
+import { count, exactTime } from "../../parts/format.tsx";
 import { Facts, Panel } from "../../parts/page.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { quietHours } from "../../parts/quiet-hours.tsx";
@@ -51,6 +51,40 @@ const fields: FieldsOf<ProjectChange> = {
   },
 };
 
+/** In a form of its own: a page that was opened before somebody set a limit must not remove it with another change. */
+const ApprovalPanel = ({ project: { id, approval } }: { readonly project: Project }) => (
+  <Panel
+    title="Approval"
+    actions={
+      useHasRoleHere("admin") && (
+        <FormButton<{ readonly devices?: number }, Project>
+          label="Change"
+          button={{ "aria-label": "Change: Approval" }}
+          title="Approval of large sends"
+          verb="Save"
+          fields={{
+            devices: {
+              label: "Approval above, in devices",
+              hint: "At least 1,000. Empty: no sends wait. Only an admin of Herald can raise or remove it.",
+              placeholder: "off",
+              as: "number",
+              props: { allowNegative: false, thousandSeparator: ",", hideControls: true },
+            },
+          }}
+          initial={{ devices: approval?.devices }}
+          act={({ devices }) => admin.projects.update(id, { approval: devices === undefined ? null : { devices } })}
+        />
+      )
+    }
+  >
+    <Text c="dimmed">
+      {approval
+        ? `Sends to more than ${count(approval.devices)} devices wait until an operator other than their sender approves them.`
+        : "No sends wait for approval."}
+    </Text>
+  </Panel>
+);
+
 const ProjectForm = ({ project }: { readonly project: Project }) => {
   const may = useHasRoleHere("admin");
   const mayDelete = useHasRole("admin");
@@ -90,6 +124,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
             }}
           />
         </Panel>
+        <ApprovalPanel project={project} />
         {mayDelete && (
           <Panel title="Delete this project">
             <Stack align="start">
