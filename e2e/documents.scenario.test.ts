@@ -181,7 +181,7 @@ test("the page on asking a second person works as written: what one person sends
   const ready = await runPage(name, ["Set it up"], env);
   expect(ready.stdout).toMatch(/^approval +for more than 1,000 devices$/m);
   expect(ready.stdout).toMatch(new RegExp(`^projects +${project.id}=viewer\\+approve$`, "m"));
-  const [, approver = ""] = /^token +(hop_\w+)$/m.exec(ready.stdout) ?? [];
+  const [, approver = ""] = /^token +(hop_[\w-]+)$/m.exec(ready.stdout) ?? [];
 
   const sent = await runPage(name, ["Send"], env);
   expect(sent.stdout).toMatch(/^estimate +about 1,\d{3} devices; more than 1,000 need approval$/m);
