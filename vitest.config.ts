@@ -20,8 +20,9 @@ const fakesTimers = [
   "packages/kit/src/group-commit.unit.test.ts",
   "services/gateway/src/sending/group-reports.unit.test.ts",
 ];
-const properties = 60_000; // tried on thousands of values, on a machine with other work
 const expect = { poll: { timeout: 20_000 } }; // as long as `eventually` waits
+/** Properties are tried on thousands of values, on a machine with other work. */
+const unit = { testTimeout: 60_000, hookTimeout: 60_000, expect };
 
 const wholeSystem = {
   testTimeout: 120_000,
@@ -60,14 +61,13 @@ export default defineConfig({
             "{bench/src,e2e,infra}/**/*.unit.test.ts",
           ],
           exclude: [...defaultExclude, ...fakesTimers],
-          testTimeout: properties,
-          expect,
+          ...unit,
         },
       },
       {
         resolve,
         ssr,
-        test: { name: "unit-isolated", include: fakesTimers, isolate: true, testTimeout: properties, expect },
+        test: { name: "unit-isolated", include: fakesTimers, isolate: true, ...unit },
       },
       {
         resolve,
@@ -76,8 +76,7 @@ export default defineConfig({
           name: "unit-through-proxy",
           include: ["packages/http2-client/test/*.unit.test.ts"],
           env: { HERALD_TEST_THROUGH_PROXY: "1" },
-          testTimeout: properties,
-          expect,
+          ...unit,
         },
       },
       {
