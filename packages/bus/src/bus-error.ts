@@ -38,6 +38,9 @@ export const isNoResponders = (error: unknown): boolean =>
 export const isForbidden = (error: unknown): boolean =>
   (error instanceof RequestError ? error.cause : error) instanceof PermissionViolationError;
 
+/** The broker answers, and its JetStream does not run: yet, after a start, or at all. */
+export const isNotEnabled = (error: unknown): boolean => error instanceof Error && error.name === "JetStreamNotEnabled"; // a class that the library does not export
+
 /** Whether the broker caused the error, and not the request. */
 const isUnavailable = (error: unknown): boolean =>
   !isForbidden(error) &&
@@ -46,6 +49,7 @@ const isUnavailable = (error: unknown): boolean =>
     error instanceof NoRespondersError ||
     error instanceof ClosedConnectionError ||
     error instanceof DrainingConnectionError ||
+    isNotEnabled(error) ||
     // The bootstrap step creates missing streams.
     (error instanceof JetStreamApiError &&
       (error.status === 503 || error.code === apiCodes.tooManyBatches || error.code === apiCodes.streamNotFound)));

@@ -11,7 +11,7 @@ import { natsConfig, variables } from "@herald/kit";
 import { type ConsumerConfig, JetStreamApiError, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import { nanos } from "@nats-io/transport-node";
 import { z } from "zod";
-import { isForbidden, notConnected, undefinedIfMissing } from "./bus-error.ts";
+import { isForbidden, isNotEnabled, notConnected, undefinedIfMissing } from "./bus-error.ts";
 import { type Bus, type BusConnection, connectionOf } from "./connect.ts";
 import { consumedStream, consumerPrefix } from "./permissions/index.ts";
 import { gibibyte, isOutOfStorage, minStorage, smallerThanStored, tooLittleStorage, total } from "./stream-sizes.ts";
@@ -235,7 +235,7 @@ export const BootstrapConfig = z.object({
 
 /** Why the bootstrap step failed, and what its operator can do. */
 export const whyNotMade = (error: unknown): string => {
-  if (error instanceof Error && error.name === "JetStreamNotEnabled")
+  if (isNotEnabled(error))
     return "JetStream is not enabled for this user: see `jetstream` in infra/nats.conf, for the server and for the account";
   if (isForbidden(error))
     return "the user may not make streams: run this as herald-bootstrap of infra/nats.conf, and compare that file after an upgrade";
