@@ -39,10 +39,8 @@ export const startNotification = ({
     const document = inserted?.document ?? (await notifications.get(data.projectId, data.notificationId));
     if (!document || document.end || document.expanded) return;
     await recipients.insert(data, now());
-    if (document.step === "approval") {
-      // Nothing begins until it is approved.
-    } else if (document.step === "scheduled") await dueMessages.schedule(document, document.nextAt);
-    else await expandQueued(document.projectId, inserted?.document);
+    if (document.step === "scheduled") await dueMessages.schedule(document, document.nextAt);
+    else if (document.step !== "approval") await expandQueued(document.projectId, inserted?.document);
     if (inserted) await outbox.publishNotification({ ...document, outbox: inserted.outbox });
     else await outbox.flushNotification(document);
   };

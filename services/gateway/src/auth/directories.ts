@@ -182,8 +182,6 @@ export const createProjectDirectory = ({ settings, rules, providers }: ProjectRe
   receipts: (id: ProjectId) => settings.get(projectSettingsKey(id))?.receipts,
   /** The time zone of the project's devices without one; undefined: UTC. */
   defaultTimeZone: (id: ProjectId) => settings.get(projectSettingsKey(id))?.defaultTimeZone,
-  /** Which sends of the project need approval; undefined: none. */
-  approval: (id: ProjectId) => settings.get(projectSettingsKey(id))?.approval,
   /** The project's rules; undefined: it has none. */
   rules: (id: ProjectId): RulesRecord | undefined => rules.get(projectRulesKey(id)),
   /** The origin of the project's web app; undefined when the Web Push settings do not name it. */

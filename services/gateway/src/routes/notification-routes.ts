@@ -184,17 +184,20 @@ export const notificationRoutes = [
           validate: async (at) => {
             const send = await accept({ id: newNotificationId(at), at });
             if (notification.rollout) await checkRollout(deps, send.command);
-            const sent = await propose(deps, caller, send);
+            const sent = send.small ? send : await propose(deps, caller, send);
             return {
               sends: [sent],
               reply: ([id = sent.command.notificationId]) => reply({ ...sent.command, notificationId: id }),
             };
           },
-          rebuildSends: async (attempt) => [await propose(deps, caller, await accept(attempt))],
+          rebuildSends: async (attempt) => {
+            const send = await accept(attempt);
+            return [send.small ? send : await propose(deps, caller, send)];
+          },
           idsOf: ({ id }) => [id],
           // Without the checks: a provider added since the first response must not change it.
           rebuildResponse: async (attempt) =>
-            isTemplated(notification) || projects.approval(projectId)
+            isTemplated(notification) || (await projects.settings(projectId)).approval
               ? storedReply(deps, projectId, attempt.id)
               : reply(sendCommand(await sending(attempt))),
         }),

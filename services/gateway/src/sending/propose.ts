@@ -5,7 +5,7 @@ import type { ProjectDirectory } from "../auth/directories.ts";
 import type { RequestDeps } from "../deps.ts";
 import { type ParsedSend, parsedSend } from "./accept-notification.ts";
 
-type ProposeDeps = RequestDeps & { readonly projects: Pick<ProjectDirectory, "approval"> };
+type ProposeDeps = RequestDeps & { readonly projects: Pick<ProjectDirectory, "settings"> };
 
 type Addressing = Pick<SendV1, "projectId" | "content" | "recipients">;
 
@@ -21,14 +21,15 @@ const audienceOf = async ({ sendRequest }: RequestDeps, { projectId, content, re
   }
 };
 
-/** The send as it is published: in a project with a rule of approval, a large one that may reach more devices is proposed. */
+/** A large send as it is published: in a project with a rule of approval, one that may reach more devices is proposed. */
 export const propose = async (
   deps: ProposeDeps,
   caller: CallerOf<"project">,
   send: ParsedSend,
 ): Promise<ParsedSend> => {
-  const rule = deps.projects.approval(caller.projectId);
-  if (!rule || send.small) return send;
+  // Not by what this gateway has in memory: after a start it may not have the project's settings yet.
+  const { approval: rule } = await deps.projects.settings(caller.projectId);
+  if (!rule) return send;
   const devices = await audienceOf(deps, send.command);
   if (devices !== undefined && devices <= rule.devices) return send;
   const proposal: Proposal = {
@@ -43,7 +44,7 @@ export const propose = async (
 /** @throws HeraldError `approval-required` for a start of a Live Activity on many devices: it would end before anybody agrees */
 export const refuseLargeStart = async (deps: ProposeDeps, sends: readonly Addressing[]): Promise<void> => {
   for (const send of sends) {
-    const rule = deps.projects.approval(send.projectId);
+    const { approval: rule } = await deps.projects.settings(send.projectId);
     if (!rule) return;
     const { devices } = await deps.sendRequest(audienceRequests.size, {
       projectId: send.projectId,

@@ -87,7 +87,8 @@ export const sendBatch = (
     const id = newNotificationId(at);
     return validateEach(notifications, async (sent) => {
       const rendered = await renderSend(deps, projectId, sent);
-      return propose(deps, caller, deps.sends.check(acceptNotification({ projectId, id, at, ...rendered, ...rules })));
+      const send = deps.sends.check(acceptNotification({ projectId, id, at, ...rendered, ...rules }));
+      return send.small ? send : propose(deps, caller, send);
     });
   };
   /** The ids of the first attempt, by position in the request. */
@@ -133,7 +134,7 @@ export const sendBatch = (
         const sent = parseOne(notifications[at], nameOf(at), 1);
         const rendered = await renderSend(deps, projectId, sent);
         const send = parsedSend(sendCommand({ projectId, id, at: attempt.at, ...rendered }));
-        sends.push(await propose(deps, caller, send));
+        sends.push(send.small ? send : await propose(deps, caller, send));
         await yieldIfDue();
       }
       return sends;
