@@ -47,6 +47,8 @@ beforeAll(async () => {
   await sending({ sendAt }, { kind: "news", labels: { campaign: "spring/1", team: "a" } });
   const never = await sending({ sendAt }, { kind: "news", labels: { campaign: "fall" }, targets: ["user:u_2"] });
   await eventually(() => cancel(projectId, never));
+  const proposal = { limit: 1_000, devices: 5_000, sender: { id: "root" } } as const;
+  await sending({ proposal });
   const begun = await sending();
   simulators.script([{ provider: "apns", status: 503, headers: { "retry-after": "600" } }]);
   await partition(projectId, begun, [[device()]], { of: 2 });
