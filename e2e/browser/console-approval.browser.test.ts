@@ -68,7 +68,10 @@ test("a large send waits, its sender may not approve it, another operator sees h
   expect(await sender.getByRole("button", { name: "Pause sending" }).count()).toBe(0);
   await banner(sender).getByRole("button", { name: "Approve" }).click();
   await sender.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
-  await sender.getByRole("dialog").getByText("another person than its sender approves a notification").waitFor();
+  await sender
+    .getByRole("dialog")
+    .getByText("you sent it, or created the token that did: another person has to approve it")
+    .waitFor();
   expect(await problemsAtBothWidths(sender)).toEqual([]);
   expectCalm(sender);
 
@@ -119,7 +122,7 @@ test("a proposal is rejected with a reason that all see, and an operator who may
   const root = await herald.browser.signedIn(path);
   await banner(root).getByRole("button", { name: "Approve" }).click();
   await root.getByRole("dialog").getByRole("button", { name: "Approve" }).click();
-  await root.getByRole("dialog").getByText("nobody signs in with HERALD_ADMIN_TOKEN").waitFor();
+  await root.getByRole("dialog").getByText("HERALD_ADMIN_TOKEN is no person; approve it as an operator").waitFor();
 
   const page = await signedInAs(await newOperator("Dora", "admin"), path);
   await banner(page).getByRole("button", { name: "Reject" }).click();
