@@ -109,7 +109,7 @@ test("a large send waits, its sender may not approve it, another operator sees h
 });
 
 test("a proposal is rejected with a reason that all see, and an operator who may not approve is told who may", {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const project = await guarded("Rejecting shop");
   const { id } = await project.send({ title: "Wrong link", targets: ["all"] });
@@ -141,7 +141,7 @@ test("a proposal is rejected with a reason that all see, and an operator who may
 });
 
 test("an admin sets the limit and lets an operator approve; an admin of the project alone may only lower it", {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const project = await herald.system.project("Limited shop");
   await newOperator("Erin", "member", [{ id: project.id, role: "operator" }]);
