@@ -118,6 +118,14 @@ export const createNotificationStore = (db: Db) => {
     return false;
   };
 
+  /** Makes a transition, with its event if it has one. False when it does not apply. */
+  const advanceWith = (
+    { _id, projectId }: Pick<NotificationState, "_id" | "projectId">,
+    { filter, update }: Transition,
+    event: OutboxEvent | undefined,
+  ): Promise<boolean> =>
+    advance(projectId, _id, { filter, update: { ...update, ...(event && { $push: { outbox: event } }) } });
+
   /** Ends a notification. Null when it has changed since it was read. */
   const end = async (
     known: NotificationState,
@@ -190,11 +198,9 @@ export const createNotificationStore = (db: Db) => {
 
     /** Changes when a notification is sent that waits for its time. Undefined when it has begun, or changed since it was read. */
     reschedule: async (known: NotificationState, timing: Timing, now: Date): Promise<{ nextAt: Date } | undefined> => {
-      const { _id, projectId } = known;
       const { nextAt, transition } = toRescheduled(known, timing, now);
       const event = notificationChanged(known, { at: now, sendAt: nextAt, zone: timing.content.time_zone });
-      const update = { ...transition.update, $push: { outbox: event } };
-      return (await advance(projectId, _id, { filter: transition.filter, update })) ? { nextAt } : undefined;
+      return (await advanceWith(known, transition, event)) ? { nextAt } : undefined;
     },
 
     /** Makes a transition of `notification-steps.ts`. False when it does not apply. */
@@ -218,38 +224,25 @@ export const createNotificationStore = (db: Db) => {
 
     /** Pauses a notification. False when it is paused, was stopped or has ended since it was read. */
     pause: (known: NotificationState, pause: Paused, judged?: Expansions): Promise<boolean> => {
-      const { filter, update } = paused(pause, judged);
-      const event = notificationPaused(known, pause);
-      return advance(known.projectId, known._id, { filter, update: { ...update, $push: { outbox: event } } });
+      return advanceWith(known, paused(pause, judged), notificationPaused(known, pause));
     },
 
     /** Resumes a notification. False when it is not paused. */
     resume: (known: NotificationState, at: Date, by: Author, before?: Outcomes): Promise<boolean> => {
-      const { filter, update } = resumed(before);
-      const event = notificationResumed(known, at, by);
-      return advance(known.projectId, known._id, { filter, update: { ...update, $push: { outbox: event } } });
+      return advanceWith(known, resumed(before), notificationResumed(known, at, by));
     },
 
     /** Sends what was proposed. False when it was decided on, or its audience changed, since it was read. */
     approve: (known: NotificationState, how: Omit<Timing, "content"> & Decision): Promise<boolean> => {
-      const { filter, update } = toApproved(known, how);
       const { at, by, reason } = how;
-      const event = by && notificationApproved(known, { at, by, reason });
-      return advance(known.projectId, known._id, {
-        filter,
-        update: { ...update, ...(event && { $push: { outbox: event } }) },
-      });
+      return advanceWith(known, toApproved(known, how), by && notificationApproved(known, { at, by, reason }));
     },
 
     /** The audience of a proposal. `isNew`: it is proposed now, because its upload is complete. */
     estimate: (known: NotificationState, devices: number, isNew?: Date): Promise<boolean> => {
-      const { filter, update } = toEstimated(known, devices);
       const { approval } = known;
       const event = isNew && approval && notificationProposed(known, { ...approval, devices }, isNew);
-      return advance(known.projectId, known._id, {
-        filter,
-        update: { ...update, ...(event && { $push: { outbox: event } }) },
-      });
+      return advanceWith(known, toEstimated(known, devices), event);
     },
 
     /** Cancels what was proposed. Null when it was decided on since it was read. */
