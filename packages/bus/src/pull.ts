@@ -16,8 +16,11 @@ type PullOptions = {
   readonly attached: (ackWaitMs: number) => void;
 };
 
-/** A request expires after this and is renewed. */
-const expiresMs = 30_000;
+/**
+ * A request expires after this and is renewed. Shorter than the ack wait: the broker may read a request of a connection that is gone, and
+ * then takes it for one that it can answer. What it delivers to nobody meanwhile is redelivered to a living one.
+ */
+const expiresMs = 5_000;
 /** Interval of idle heartbeats: one small message per second and durable. */
 const heartbeatMs = 1_000;
 /** Checks without a heartbeat after which the request is renewed: a new leader does not know requests to the old one. */

@@ -15,6 +15,8 @@ import { eventually, type FaultyProxy, faultyProxy } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
 import type { Msg } from "@nats-io/transport-node";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { connectionOf } from "../src/connect.ts";
+import { pull } from "../src/pull.ts";
 import { toReceived } from "../src/received-message.ts";
 import { type BusTest, messagesIn, newProject, sendOf, shortenAckWait, startBusTest } from "./fixture.ts";
 import { natsLogin } from "./nats-login.ts";
@@ -256,11 +258,14 @@ describe("when the connection is cut", () => {
     await consuming.stop(1_000);
   });
 
+  const connectService = () => {
+    const { inboxPrefix } = busUsers.dispatch;
+    return connectBus({ url: proxy.url, name: "dispatch", ...natsLogin(t, "dispatch"), inboxPrefix, log: t.log });
+  };
+
   /** The broker forgets where replies to another account go when the connection closes, but not the pull request. */
   test("no message goes to a pull request of the connection before", async () => {
-    const { inboxPrefix } = busUsers.dispatch;
-    const ofService = { url: proxy.url, name: "dispatch", ...natsLogin(t, "dispatch"), inboxPrefix, log: t.log };
-    const service = await connectBus(ofService);
+    const service = await connectService();
     const deliveries: number[] = [];
     const consuming = consume(service, [
       defineHandler({
@@ -274,6 +279,7 @@ describe("when the connection is cut", () => {
     const first = { deliveries: Array<number>(10).fill(1) };
     for (let round = 0; round < 10; round++) {
       await eventually(() => expect(consuming.ready()).toBe(true));
+      await eventually(async () => expect((await t.raw.jsm.consumers.info("PUSH_CMD", durable)).num_waiting).toBe(1));
       await t.broker.freeze();
       await proxy.cut();
       await eventually(() => expect(consuming.ready()).toBe(false));
@@ -288,6 +294,40 @@ describe("when the connection is cut", () => {
       expect({ deliveries: deliveries.splice(0) }).toEqual(first);
     }
     await consuming.stop(1_000);
+    await closeBus(service);
+  });
+
+  /** The broker reads the pull request when its connection is gone already, and takes it for one that it can answer. */
+  test("a pull request in flight takes messages no longer than until their redelivery", async () => {
+    const service = await connectService();
+    const room = { messages: 0, bytes: 16 * 1024 * 1024 };
+    const deliveries = new Map<number, number>();
+    const pulling = pull(connectionOf(service), {
+      stream: "PUSH_CMD",
+      durable,
+      room: () => room,
+      receive: (received) => {
+        deliveries.set(received.sequence, received.deliveryCount);
+        received.ack();
+      },
+      attached: () => {},
+    });
+    await eventually(() => expect(pulling.ready()).toBe(true));
+    await t.broker.freeze();
+    const before = proxy.passed();
+    room.messages = 100;
+    pulling.ask();
+    await eventually(() => expect(proxy.passed()).toBeGreaterThan(before));
+    await proxy.cut();
+    await eventually(() => expect(pulling.ready()).toBe(false));
+    await proxy.heal();
+    await t.broker.thaw();
+    await eventually(() => expect(pulling.ready()).toBe(true));
+    const sends = Array.from({ length: 10 }, sendOf);
+    for (const data of sends) await publish(t.bus, SendV1, data, { id: data.notificationId });
+    await eventually(() => expect(deliveries.size).toBe(sends.length), { timeoutMs: 60_000 });
+    expect(Math.max(...deliveries.values())).toBeLessThanOrEqual(2);
+    await pulling.stop();
     await closeBus(service);
   });
 

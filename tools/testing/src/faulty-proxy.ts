@@ -9,6 +9,8 @@ export type FaultyProxy = {
   readonly cut: () => Promise<void>;
   /** Makes the dependency available again, on the same port. */
   readonly heal: () => Promise<void>;
+  /** Bytes passed to the dependency by the connections that are open now. */
+  readonly passed: () => number;
   readonly stop: () => Promise<void>;
 };
 
@@ -34,9 +36,12 @@ export async function faultyProxy(
   const target = new URL(targetUrl);
   const defaultPort = target.protocol === "nats:" ? 4222 : 27017;
   const sockets = new Set<Socket>();
+  const upstreams = new Set<Socket>();
 
   const server = createServer((client) => {
     const upstream = connect(Number(target.port) || defaultPort, target.hostname);
+    upstreams.add(upstream);
+    upstream.on("close", () => upstreams.delete(upstream));
     for (const [socket, peer, bytes] of [
       [client, upstream, requests],
       [upstream, client, answers],
@@ -81,6 +86,7 @@ export async function faultyProxy(
     heal: async () => {
       if (!server.listening) await listen();
     },
+    passed: () => [...upstreams].reduce((sum, { bytesWritten }) => sum + bytesWritten, 0),
     stop: cut,
   };
 }
