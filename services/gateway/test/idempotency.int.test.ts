@@ -265,6 +265,42 @@ describe("a request that failed", () => {
   });
 });
 
+test("repeats without a pause while the broker has no leader are performed once it has one", async () => {
+  const log = createLogger({ service: "test", level: "silent" });
+  const now = () => new Date();
+  const keys = createKeyShare({ fill: async () => ({ bytes: 0, maxBytes: 1_048_576 }), now, log });
+  const stored = openBucket(system.bus, "push_idempotency", IdempotencyRecord);
+  const unavailable = new HeraldError("bus-unavailable", "no leader");
+  let led = false;
+  let updates = 0;
+  const bucket: typeof stored = {
+    ...stored,
+    // The old leader stores the first, and is killed before it answers.
+    update: async (...args) => {
+      if (led || updates++ === 0) await stored.update(...args);
+      if (!led) throw unavailable;
+      return true;
+    },
+    writeAll: async (group) => {
+      if (!led && group.put?.length) throw unavailable;
+      return stored.writeAll(group);
+    },
+  };
+  const idempotency = createIdempotency({ keys, records: createKeyRecords(() => bucket, log), now });
+  const asked = { key: randomUUID(), owner: project.id, route: "POST /devices", body: {} };
+  const ask = () =>
+    idempotency(asked, {
+      newId: newDeviceId,
+      perform: async ({ id }) => {
+        if (!led) throw unavailable;
+        return { status: 201, body: { data: { id } } };
+      },
+    });
+  for (let tries = 0; tries < 40; tries++) await expect(ask()).rejects.toMatchObject({ code: "bus-unavailable" });
+  led = true;
+  expect((await ask()).status).toBe(201);
+});
+
 describe("secrets are shown once", () => {
   const twice = async (route: string, token: string, body: unknown) => {
     const headers = { "idempotency-key": randomUUID() };

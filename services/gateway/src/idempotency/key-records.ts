@@ -31,12 +31,13 @@ type Write = { readonly create: readonly NewRecord[]; readonly put: readonly New
 /** Room for about 11,000 keys; most repeats arrive soon. */
 const recentBytes = 4 * 1_048_576;
 const stateBytes = 128;
+const tryBytes = 64;
 
 /** `performed`: the id of the attempt that this gateway performed. `failed`: its tries that ended here, which the broker may have stored or not. */
 type State = { readonly pending: boolean; readonly performed?: string; readonly failed?: readonly string[] };
 
-/** Of a key. Only a broker that loses answers makes more than one. */
-const maxFailed = 4;
+/** Of a key. Any of them may be the one that the broker has stored: a client that does not back off makes dozens while there is no leader. */
+const maxFailed = 100;
 
 /** One try of an attempt: a later one of the same attempt has another time. */
 const tryOf = ({ id, at, triedAt = at }: IdempotencyRecord): string => `${id}/${triedAt}`;
@@ -52,7 +53,7 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
   const recent = createByteCache<string, State>({
     name: "idempotency-keys",
     maxBytes: recentBytes,
-    sizeOf: () => stateBytes,
+    sizeOf: ({ failed = [] }) => stateBytes + failed.length * tryBytes,
   });
   const entryOf = ({ request: { place: key, ttlMs }, record: value }: NewRecord) => ({ key, value, ttlMs });
   const write = createGroupCommit<Write, boolean[]>(async (group) => {
