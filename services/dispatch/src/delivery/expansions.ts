@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { type Bus, sendRequest } from "@herald/bus";
 import {
   audienceOfContent,
@@ -35,6 +36,8 @@ const zonesOf = async (bus: Bus, { projectId, content }: Pick<SendV1, "projectId
 
 /** A rollout that is held is looked at again after half the time that it has waited, but not sooner or later than this. */
 const [minLookMs, maxLookMs] = [100, 2_000];
+/** The first devices of most rollouts have their outcomes before the broker's clock could come round. */
+const firstLooks = { most: 8, everyMs: 25 };
 /** Devices that wait for longer than this have a set time, such as the end of quiet hours: a rollout does not wait for them. */
 const laterMs = 300_000;
 
@@ -78,6 +81,15 @@ export const createExpansions = (deps: ExpansionDeps) => {
       ledger.waiting(projectId, _id, new Date(now().getTime() + laterMs)),
     ]);
     return decideNextPart(content.rollout, rollout, { ...sums, released: expanded?.devices ?? 0, waiting });
+  };
+
+  const decisionSoon = async (document: ShownNotification): Promise<PartDecision> => {
+    for (let looks = 1; ; looks++) {
+      const decision = await decisionOn(document);
+      const waits = decision && "held" in decision && decision.held === "few-outcomes";
+      if (!waits || looks === firstLooks.most) return decision;
+      await delay(firstLooks.everyMs);
+    }
   };
 
   /** The expansions as they are planned when expansion `n` begins. One that takes place again keeps its zones, and those behind it. */
@@ -124,7 +136,7 @@ export const createExpansions = (deps: ExpansionDeps) => {
       await finisher.check(projectId, id);
       return false;
     }
-    const decision = isNew && rollout && document.expiresAt > now() ? await decisionOn(document) : undefined;
+    const decision = isNew && rollout && document.expiresAt > now() ? await decisionSoon(document) : undefined;
     if (decision && "stop" in decision) {
       await notifications.pause(document, { at: now(), reason: decision.stop }, expansions);
       await outbox.flushNotification(document);

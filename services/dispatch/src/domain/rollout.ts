@@ -22,8 +22,10 @@ export type RolloutPlan = {
   /** How many buckets the first expansion has before the others wait; 0: none waits. */
   readonly canary: number;
   readonly waitMs: number;
-  /** How many buckets each other expansion has. */
+  /** How many buckets each other expansion has at most. */
   readonly width: number;
+  /** How many the first of them has; each next one has twice as many. Absent: all have as many. */
+  readonly grows?: number;
   readonly perMinute?: number;
 };
 
@@ -41,8 +43,11 @@ export type RolloutProgress = RolloutPlan & {
 
 /** The shortest time from one expansion to the next, at the speed that was asked for. */
 const everyMs = 10_000;
-/** Without a speed, as many expansions as a judgement needs: a large audience has 64, a small one those that can be judged. */
-const partsOfFastest = 64;
+/**
+ * Without a speed, the first expansion has what is judged first, and each next one twice as many, until they keep dispatch busy: a failure
+ * that comes late has reached an eighth of the audience when it is seen.
+ */
+const partsOfFastest = 8;
 /** With fewer outcomes, a share means nothing. */
 const minOutcomes = 50;
 const minDevices = 1_000;
@@ -56,7 +61,8 @@ export const planRollout = (
 ): RolloutPlan => {
   const fastest = stopIf ? Math.max(minDevices, audience / partsOfFastest) : audience;
   const devices = perMinute === undefined ? fastest : (perMinute * everyMs) / 60_000;
-  const width = Math.ceil((devices * bucketCount) / Math.max(1, audience));
+  const bucketsFor = (count: number) =>
+    Math.min(bucketCount, Math.max(1, Math.ceil((count * bucketCount) / Math.max(1, audience))));
   const first = canary ? canaryBuckets(canary) : 0;
   return {
     audience,
@@ -64,19 +70,22 @@ export const planRollout = (
     start: bucketOf(id) % (bucketCount - first),
     canary: first,
     waitMs: canary ? canaryWaitMs(canary) : 0,
-    width: Math.min(bucketCount, Math.max(1, width)),
+    width: bucketsFor(devices),
+    ...(perMinute === undefined && stopIf && { grows: bucketsFor(minDevices) }),
     ...(perMinute !== undefined && { perMinute }),
   };
 };
 
 /** The buckets of expansion `n`, round the ring of all buckets; an expansion ends at the end of the ring. Undefined after the last one. */
-export const bucketsOfPart = ({ start, canary, width }: RolloutPlan, n: number): Buckets | undefined => {
+export const bucketsOfPart = ({ start, canary, width, grows = width }: RolloutPlan, n: number): Buckets | undefined => {
   const end = start + bucketCount;
   let from = start;
+  let size = grows;
   for (let part = 0; from < end; part++) {
-    const most = from + (part === 0 && canary > 0 ? canary : width);
-    const to = Math.min(most, from < bucketCount ? bucketCount : end);
+    const isCanary = part === 0 && canary > 0;
+    const to = Math.min(from + (isCanary ? canary : size), from < bucketCount ? bucketCount : end);
     if (part === n) return { from: from % bucketCount, to: (to - 1) % bucketCount };
+    if (!isCanary) size = Math.min(width, 2 * size);
     from = to;
   }
   return undefined;

@@ -39,20 +39,22 @@ describe("the parts of a rollout", () => {
         (settings, audience, at) => {
           const plan = planRollout(newNotificationId(at), settings, audience);
           const found: number[] = [];
+          const widths: number[] = [];
           for (let n = 0; ; n++) {
             const part = bucketsOfPart(plan, n);
             if (!part) break;
-            expect(part.from).toBeLessThanOrEqual(part.to);
+            widths.push(part.to - part.from + 1);
             for (let bucket = part.from; bucket <= part.to; bucket++) found.push(bucket);
-            if (n === 0 && settings.canary) expect(part.to - part.from + 1).toBe(plan.canary);
-            else expect(part.to - part.from + 1).toBeLessThanOrEqual(plan.width);
           }
+          if (settings.canary) expect(widths.shift()).toBe(plan.canary);
+          expect(Math.min(...widths)).toBeGreaterThan(0);
+          expect(Math.max(...widths)).toBeLessThanOrEqual(plan.width);
           expect(found.toSorted((one, other) => one - other)).toEqual(
             Array.from({ length: bucketCount }, (_, at) => at),
           );
         },
       ),
-      { numRuns: 50 },
+      { numRuns: 20 },
     );
   });
 
@@ -60,11 +62,23 @@ describe("the parts of a rollout", () => {
     ["a millionth of the speed", { per_minute: 2_500 }, 1_000_000, 2],
     ["ten seconds of the speed", { per_minute: 60_000 }, 1_000_000, 41],
     ["all that is left", { canary: { share: 0.01 } }, 1_000_000, bucketCount],
-    ["a 64th, with a limit alone", { stop_if: stopIf }, 1_000_000, 64],
+    ["an eighth, with a limit alone", { stop_if: stopIf }, 1_000_000, 512],
     ["what can be judged, of few devices", { stop_if: stopIf }, 2_000, 2_048],
     ["a whole audience that is empty", { per_minute: 60 }, 0, bucketCount],
   ])("are as wide as %s", (_name, settings, audience, width) => {
     expect(planRollout(id, settings, audience).width).toBe(width);
+  });
+
+  test("have twice as many devices as the one before them, from what can be judged to an eighth", () => {
+    const widths = (settings: Parameters<typeof planRollout>[1]) => {
+      const plan = { ...planRollout(id, settings, 1_000_000), start: 0 };
+      return Array.from({ length: 10 }, (_, n) => bucketsOfPart(plan, n)).map(
+        (part) => part && part.to - part.from + 1,
+      );
+    };
+    expect(widths({ stop_if: stopIf })).toEqual([5, 10, 20, 40, 80, 160, 320, 512, 512, 512]);
+    expect(widths({ stop_if: stopIf, canary: { share: 0.01, wait: "1m" } }).slice(0, 4)).toEqual([41, 5, 10, 20]);
+    expect(new Set(widths({ stop_if: stopIf, per_minute: 60_000 }))).toEqual(new Set([41]));
   });
 
   test("begin at the end of the ring and go on at its beginning", () => {
