@@ -1,5 +1,6 @@
 import type { Row } from "./row.ts";
 import { activities } from "./rows/activities.ts";
+import { approval } from "./rows/approval.ts";
 import { backup } from "./rows/backup.ts";
 import { brokerRows } from "./rows/broker.ts";
 import { brokerLost } from "./rows/broker-lost.ts";
@@ -44,6 +45,7 @@ export const rows: readonly Row[] = [
   brokerLost,
   ...pauseRows,
   ...rolloutRows,
+  approval,
   ...slowApns,
   ...providerAnswerRows,
   caps,

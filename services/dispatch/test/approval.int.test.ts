@@ -101,6 +101,8 @@ test("a proposed notification is sent once another person than its sender approv
   expect(Math.abs(Date.parse(command.expiresAt) - at - day)).toBeLessThan(60_000);
   await partition(projectId, id, [devices(3)]);
   expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { accepted: 3 } });
+  // The answer to the first may have been lost.
+  expect(await approve(id)).toMatchObject({ status: "completed", approval: { reason: "checked" } });
   expect(await lastEvent(projectId, NotificationApprovedV1)).toMatchObject({
     notification_id: id,
     detail: "checked",
@@ -138,6 +140,7 @@ test("a rejected one is cancelled, with who and why, and so is one on which nobo
   const view = await reject(rejected, "the wrong link");
   expect(view).toMatchObject({ status: "cancelled", approval: { status: "rejected", by, reason: "the wrong link" } });
   expect(await lastEvent(projectId, NotificationRejectedV1)).toMatchObject({ reason: "requested", by });
+  expect(await reject(rejected)).toMatchObject({ approval: { reason: "the wrong link" } });
   await expect(approve(rejected)).rejects.toMatchObject({ code: "notification-final" });
   dispatch.pass(maxProposedMs + 1_000);
   expect(await dispatch.final(projectId, expired)).toMatchObject({

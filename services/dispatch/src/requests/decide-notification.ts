@@ -45,7 +45,7 @@ export const handleDecisions = (deps: DecideDeps): RequestListener[] => {
     handleRequest(bus, notificationRequests.approve, async ({ projectId, notificationId, by, reason }) => {
       for (;;) {
         const document = await getStored(deps, projectId, notificationId);
-        if (document.approval?.status === "approved" && !document.end) return viewOf(document, sumsOf);
+        if (document.approval?.status === "approved" && !document.stop) return viewOf(document, sumsOf);
         const { sender, owner, devices: known } = openProposal(document);
         if (by.id === "root")
           throw new HeraldError("forbidden", "HERALD_ADMIN_TOKEN is no person; approve it as an operator");
@@ -73,6 +73,7 @@ export const handleDecisions = (deps: DecideDeps): RequestListener[] => {
     handleRequest(bus, notificationRequests.reject, async ({ projectId, notificationId, by, reason }) => {
       for (;;) {
         const document = await getStored(deps, projectId, notificationId);
+        if (document.approval?.status === "rejected") return viewOf(document, sumsOf);
         openProposal(document);
         if (await proposals.reject(document, { at: now(), by, reason })) break;
       }

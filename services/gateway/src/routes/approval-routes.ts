@@ -19,7 +19,7 @@ export const approvalRoutes = [
     ...decision,
     summary: "Approve a proposed notification",
     description:
-      "For admins of the installation, and operators with `approve` in their grant: another than its sender, and than the one who created its sender's token. It is sent now, or at its time; its time to live begins then. Its audience is estimated again: if that is more than a fifth above what the proposal says, the answer is a 409, the proposal says the new number, and a second approval is for that. An upload can be approved once it is complete.",
+      "For admins of the installation, and operators with `approve` in their grant: another than its sender, and than the one who created its sender's token. It is sent now, or at its time; its time to live begins then. Its audience is estimated again: if that is more than a fifth above what the proposal says, the answer is a 409, the proposal says the new number, and a second approval is for that. An upload can be approved once it is complete. Approving twice is no error.",
     forward: notificationRequests.approve,
     response: "The notification is sent",
     errors: [
@@ -33,7 +33,7 @@ export const approvalRoutes = [
   forwardRoute("rejectNotification", "post /admin/v1/projects/{id}/notifications/{notification}/reject", {
     ...decision,
     summary: "Reject a proposed notification",
-    description: "It is cancelled. For everybody who may approve sends of the project.",
+    description: "It is cancelled. For everybody who may approve sends of the project. Rejecting twice is no error.",
     forward: notificationRequests.reject,
     response: "The notification is cancelled",
     errors: ["notification-gone", "notification-final", "notification-started"],
