@@ -170,7 +170,7 @@ test("its speed may be lowered while it is sent, and never raised", async () => 
   await expect(change(61)).rejects.toThrow("notification.rollout.per_minute: must be from 1 to 60: it may be lowered");
   dispatch.pass(10_000);
   await partition(id, 1, devices(100));
-  await becomes(id, { rate: 60 });
+  await becomes(id, { rate: 59 });
 });
 
 /** Takes the commands from the broker, and lets the sweep find that messages are missing. */

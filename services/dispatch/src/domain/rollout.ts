@@ -91,12 +91,18 @@ export const bucketsOfPart = ({ start, canary, width, grows = width }: RolloutPl
   return undefined;
 };
 
+/**
+ * Longer than a part's share of the speed: of parts that are a little late, and not all equally, five minutes would now and then have one
+ * more than they may.
+ */
+const margin = 1.01;
+
 /** When the next expansion begins, if nothing holds it. What is late is not caught up. */
 export const nextPartAt = (
   { canary, waitMs, perMinute }: RolloutPlan,
   { n, at, devices }: { readonly n: number; readonly at: Date; readonly devices: number },
 ): Date => {
-  const paced = perMinute === undefined ? 0 : (devices * 60_000) / perMinute;
+  const paced = perMinute === undefined ? 0 : (devices * 60_000 * margin) / perMinute;
   return new Date(at.getTime() + Math.max(paced, n === 0 && canary > 0 ? waitMs : 0));
 };
 

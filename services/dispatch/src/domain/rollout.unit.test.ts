@@ -94,7 +94,7 @@ describe("the parts of a rollout", () => {
 
   test("begin as late as their speed and the canary ask for", () => {
     const at = new Date(0);
-    expect(nextPartAt(progressOf({ perMinute: 6_000 }), { n: 3, at, devices: 1_000 })).toEqual(new Date(10_000));
+    expect(nextPartAt(progressOf({ perMinute: 6_000 }), { n: 3, at, devices: 1_000 })).toEqual(new Date(10_100));
     expect(nextPartAt(progressOf({ canary: 4, waitMs: 600_000 }), { n: 0, at, devices: 390 })).toEqual(
       new Date(600_000),
     );
