@@ -51,7 +51,7 @@ const partsOfFastest = 8;
 /** With fewer outcomes, a share means nothing. */
 const minOutcomes = 50;
 const minDevices = 1_000;
-/** So many minutes' devices, or expansions without a speed, may be without outcome before the next one begins. */
+/** So many minutes' devices, or times the last expansion's without a speed, may be without outcome before the next one begins. */
 const mayBeOpen = 2;
 
 export const planRollout = (
@@ -76,16 +76,20 @@ export const planRollout = (
   };
 };
 
+/** How many buckets expansion `n` has, unless the ring ends before. */
+const widthOf = ({ canary, width, grows = width }: RolloutPlan, n: number): number => {
+  const isAfterCanary = canary > 0 ? 1 : 0;
+  return n < isAfterCanary ? canary : Math.min(width, grows * 2 ** (n - isAfterCanary));
+};
+
 /** The buckets of expansion `n`, round the ring of all buckets; an expansion ends at the end of the ring. Undefined after the last one. */
-export const bucketsOfPart = ({ start, canary, width, grows = width }: RolloutPlan, n: number): Buckets | undefined => {
-  const end = start + bucketCount;
-  let from = start;
-  let size = grows;
+export const bucketsOfPart = (plan: RolloutPlan, n: number): Buckets | undefined => {
+  const end = plan.start + bucketCount;
+  let from = plan.start;
   for (let part = 0; from < end; part++) {
-    const isCanary = part === 0 && canary > 0;
-    const to = Math.min(from + (isCanary ? canary : size), from < bucketCount ? bucketCount : end);
+    const most = from + widthOf(plan, part);
+    const to = Math.min(most, from < bucketCount ? bucketCount : end);
     if (part === n) return { from: from % bucketCount, to: (to - 1) % bucketCount };
-    if (!isCanary) size = Math.min(width, 2 * size);
     from = to;
   }
   return undefined;
@@ -130,10 +134,11 @@ const percent = (share: number): string => `${Math.round(share * 1_000) / 10} %`
 
 export const decideNextPart = (
   rollout: Rollout,
-  { audience, width, perMinute, before }: RolloutProgress,
+  progress: RolloutProgress,
   { released, waiting, ...counts }: Counted,
 ): PartDecision => {
   const { stop_if: stopIf } = rollout;
+  const { audience, width, perMinute, before, begun } = progress;
   const all = outcomesOf(rollout, counts);
   const outcomes = all.outcomes - (before?.outcomes ?? 0);
   const failed = all.failed - (before?.failed ?? 0);
@@ -144,8 +149,8 @@ export const decideNextPart = (
   const { expired, cancelled } = counts.tally;
   const open = released - all.outcomes - expired - cancelled - skippedOf(counts.tally) - waiting.later;
   if (open <= 0) return undefined;
-  if (open > mayBeOpen * (perMinute ?? (width * audience) / bucketCount))
-    return { held: waiting.paused > 0 ? "provider-paused" : "throttled" };
+  const last = (Math.min(width, widthOf(progress, begun - 1)) * audience) / bucketCount;
+  if (open > mayBeOpen * (perMinute ?? last)) return { held: waiting.paused > 0 ? "provider-paused" : "throttled" };
   return stopIf && outcomes < minOutcomes ? { held: "few-outcomes" } : undefined;
 };
 

@@ -140,6 +140,19 @@ describe("the next part", () => {
     expect(decided(tally, more)).toEqual(expected);
   });
 
+  test.each([
+    [1, 401],
+    [2, 801],
+    [3, 1_601],
+    [4, 2_001],
+    [9, 2_001],
+  ])("after %d parts that grow is held by twice the devices of the last one", (begun, open) => {
+    const progress = { ...progressOf(), grows: 2, begun };
+    const counts = { tally: { ...emptyTally, accepted: 60 }, failures: {}, waiting: { later: 0, paused: 0 } };
+    const held = (released: number) => decideNextPart({ stop_if: stopIf }, progress, { ...counts, released });
+    expect([held(60 + open - 1), held(60 + open)]).toEqual([undefined, { held: "throttled" }]);
+  });
+
   test("counts apps that are gone where that was asked for", () => {
     const rollout = { stop_if: { failed: 0.05, unregistered: true } } as const;
     expect(decided({ accepted: 50, failed: 50 }, { failures: { unregistered: 50 } }, rollout)).toHaveProperty("stop");
