@@ -17,8 +17,8 @@ type PullOptions = {
 };
 
 /**
- * A request expires after this and is renewed. Shorter than the ack wait: the broker may read a request of a connection that is gone, and
- * then takes it for one that it can answer. What it delivers to nobody meanwhile is redelivered to a living one.
+ * A request expires after this and is renewed. The broker may read a request whose connection is lost already, and delivers messages to it
+ * although nobody receives them. Shorter than the ack wait, so that their first redelivery goes to a request of an open connection.
  */
 const expiresMs = 5_000;
 /** Interval of idle heartbeats: one small message per second and durable. */

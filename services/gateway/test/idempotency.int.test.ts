@@ -277,9 +277,9 @@ test("repeats without a pause while the broker has no leader are performed once 
     ...stored,
     // The old leader stores the first, and is killed before it answers.
     update: async (...args) => {
-      if (led || updates++ === 0) await stored.update(...args);
-      if (!led) throw unavailable;
-      return true;
+      if (led) return stored.update(...args);
+      if (updates++ === 0) await stored.update(...args);
+      throw unavailable;
     },
     writeAll: async (group) => {
       if (!led && group.put?.length) throw unavailable;
