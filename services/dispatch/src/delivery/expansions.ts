@@ -24,6 +24,7 @@ import { pauseOf } from "../project-rules.ts";
 import {
   beginningOf,
   expansionOf,
+  type NotificationRecord,
   type NotificationState,
   type ShownNotification,
 } from "../stores/notification-document.ts";
@@ -50,6 +51,9 @@ type Planned = Pick<
   "projectId" | "notificationId" | "content" | "local" | "sendAt" | "acceptedAt" | "proposal"
 >;
 type PlannedParts = Pick<Planned, "projectId" | "notificationId" | "content"> & { readonly at: Date };
+
+/** An expansion that has begun. `document`: its notification, if it can be commanded without another look. */
+type Begun = { readonly document?: NotificationRecord };
 
 type ExpansionDeps = Pick<Deps, "bus" | "ledger" | "notifications" | "now" | "outbox" | "rules"> & {
   readonly finisher: Finisher;
@@ -83,13 +87,14 @@ export const createExpansions = (deps: ExpansionDeps) => {
     return decideNextPart(content.rollout, rollout, { ...sums, released: expanded?.devices ?? 0, waiting });
   };
 
-  const decisionSoon = async (document: ShownNotification): Promise<PartDecision> => {
-    for (let looks = 1; ; looks++) {
-      const decision = await decisionOn(document);
-      const waits = decision && "held" in decision && decision.held === "few-outcomes";
-      if (!waits || looks === firstLooks.most) return decision;
+  const decisionSoon = async (document: ShownNotification, first = decisionOn(document)): Promise<PartDecision> => {
+    let decision = await first;
+    for (let looks = 1; looks < firstLooks.most; looks++) {
+      if (!decision || !("held" in decision) || decision.held !== "few-outcomes") break;
       await delay(firstLooks.everyMs);
+      decision = await decisionOn(document);
     }
+    return decision;
   };
 
   /** The expansions as they are planned when expansion `n` begins. One that takes place again keeps its zones, and those behind it. */
@@ -110,17 +115,17 @@ export const createExpansions = (deps: ExpansionDeps) => {
   const isHeld = ({ projectId, paused, stop }: NotificationState) =>
     !stop && (paused !== undefined || pauseOf(rules, projectId) !== undefined);
 
-  /** Begins the next expansion if its time has come. False when it still waits, or nothing is left to expand. Repeatable. */
-  const begin = async (projectId: ProjectId, id: NotificationId): Promise<boolean> => {
+  /** Begins the next expansion if its time has come. `decided`: by the results so far. */
+  const beginNext = async (
+    document: NotificationRecord,
+    decided?: Promise<PartDecision>,
+  ): Promise<Begun | undefined> => {
     if (rules.loading) await rules.loading;
-    const document = await notifications.getShown(projectId, id);
-    const { expansions, step } = document ?? {};
-    if (!document || !expansions) return false;
-    // After a crash behind the update below, the message is redelivered, and the expansion must still be commanded.
-    if (step === "accepted" || step === "expanding") return true;
+    const { projectId, _id: id, expansions, step } = document;
+    if (!expansions) return undefined;
     const { n, rollout } = expansions;
     const next = expansionAt(expansions, n);
-    if (step !== "scheduled" || !next || next.at > now()) return false;
+    if (step !== "scheduled" || !next || next.at > now()) return undefined;
     // What expires meanwhile is expanded, so that its devices are counted.
     if (document.expiresAt > now() && isHeld(document)) {
       const again = Math.min(now().getTime() + pausedCheckMs, document.expiresAt.getTime());
@@ -128,32 +133,40 @@ export const createExpansions = (deps: ExpansionDeps) => {
       // Resumed meanwhile: the resume may have found it before the update above.
       const known = await notifications.getState(projectId, id);
       if (known?.step === "scheduled" && !isHeld(known)) await dueMessages.publish(known, now());
-      return false;
+      return undefined;
     }
     const isNew = !tookPlace(expansions, n);
     if (isNew && !rollout && isTooLate(expansions, now())) {
       await notifications.advance(projectId, id, toLastExpansion({ expansions }, now(), false));
       await finisher.check(projectId, id);
-      return false;
+      return undefined;
     }
-    const decision = isNew && rollout && document.expiresAt > now() ? await decisionSoon(document) : undefined;
+    const decision = isNew && rollout && document.expiresAt > now() ? await decisionSoon(document, decided) : undefined;
     if (decision && "stop" in decision) {
       await notifications.pause(document, { at: now(), reason: decision.stop }, expansions);
       await outbox.flushNotification(document);
-      return false;
+      return undefined;
     }
     if (decision) {
       const waitMs = (now().getTime() - next.at.getTime()) / 2;
       const again = new Date(now().getTime() + Math.min(maxLookMs, Math.max(minLookMs, waitMs)));
       if (await notifications.advance(projectId, id, toRecheck({ ...document, expansions }, again, decision.held)))
         await dueMessages.schedule(document, again);
-      return false;
+      return undefined;
     }
-    return notifications.advance(
-      projectId,
-      id,
-      toAccepted({ ...document, expansions }, await planned(document, expansions)),
-    );
+    const plan = await planned(document, expansions);
+    if (!(await notifications.advance(projectId, id, toAccepted({ ...document, expansions }, plan)))) return undefined;
+    // Others may have been paused since they were read.
+    const begun = { step: "accepted", nextAt: undefined, expansions: { ...expansions, ...plan } } as const;
+    return rollout ? { document: { ...document, ...begun } } : {};
+  };
+
+  /** Begins the next expansion if its time has come. Undefined when it still waits, or nothing is left to expand. Repeatable. */
+  const begin = async (projectId: ProjectId, id: NotificationId): Promise<Begun | undefined> => {
+    const document = await notifications.get(projectId, id);
+    // After a crash behind the update of its step, the message is redelivered, and the expansion must still be commanded.
+    if (document?.expansions && (document.step === "accepted" || document.step === "expanding")) return {};
+    return document ? beginNext(document) : undefined;
   };
 
   return {
@@ -167,25 +180,28 @@ export const createExpansions = (deps: ExpansionDeps) => {
     begin,
 
     /** Registry has partitioned every batch of an expansion. Begins or schedules the next one, or waits for the end. Repeatable. */
-    expanded: async (done: ExpandedV1, at: Date): Promise<void> => {
+    expanded: async (done: ExpandedV1, at: Date): Promise<Begun | undefined> => {
       const { projectId, notificationId } = done;
       for (;;) {
-        const known = await notifications.getState(projectId, notificationId);
-        if (!known?.expansions || known.end) return;
+        const known = await notifications.get(projectId, notificationId);
+        if (!known?.expansions || known.end) return undefined;
         const { expansions, step, nextAt } = known;
         if (expansions.n !== done.n) {
           // A repeat, perhaps after a crash behind the update below.
           if (step === "scheduled") await dueMessages.schedule(known, nextAt);
-          return;
+          return undefined;
         }
-        if (step !== "accepted" && step !== "expanding" && !known.expanded?.lost) return;
+        if (step !== "accepted" && step !== "expanding" && !known.expanded?.lost) return undefined;
         const state = { ...known, expansions };
         const { next, transition } = toExpanded(state, withExpanded(state, done, at), now());
-        if (!(await notifications.advance(projectId, notificationId, transition))) continue;
-        if (!next) return;
-        if (next.at > now()) await dueMessages.schedule(known, next.at);
-        else await begin(projectId, notificationId);
-        return;
+        const isDue = next && next.nextAt <= now();
+        // Read while it is stored: nothing is expanded meanwhile.
+        const decided = isDue ? decisionOn({ ...known, ...next }) : undefined;
+        const [isStored] = await Promise.all([notifications.advance(projectId, notificationId, transition), decided]);
+        if (!isStored) continue;
+        if (isDue) return beginNext({ ...known, ...next }, decided);
+        if (next) await dueMessages.schedule(known, next.nextAt);
+        return undefined;
       }
     },
 

@@ -99,7 +99,8 @@ export const deliverDue = (deps: DueDeps) => {
   const { deliveries, pipeline, expandQueued, expansionSteps, gateOf, now } = deps;
 
   const startScheduled = async (projectId: ProjectId, id: NotificationId) => {
-    if (await expansionSteps.begin(projectId, id)) await expandQueued(projectId);
+    const begun = await expansionSteps.begin(projectId, id);
+    if (begun) await expandQueued(projectId, begun.document);
   };
 
   const deliverWaiting = async (projectId: ProjectId, id: string, claim: Claim, signal: AbortSignal) => {

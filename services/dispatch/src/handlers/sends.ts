@@ -69,8 +69,8 @@ export const completeExpansion = ({ cache, finisher, expandQueued, expansionStep
     concurrency: 32, // short waits for the database
     async handle({ data, publishedAt: at }) {
       const { projectId, notificationId } = data;
-      await expansionSteps.expanded(data, at);
-      await expandQueued(projectId);
+      const begun = await expansionSteps.expanded(data, at);
+      await expandQueued(projectId, begun?.document);
       // This process is sending batches. The handler that settles the last one checks for the end, and sees this update by then.
       if (!cache.sending(notificationId)) await finisher.check(projectId, notificationId);
     },

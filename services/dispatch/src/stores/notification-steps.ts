@@ -176,7 +176,7 @@ type Done = ReturnType<typeof withExpanded>;
 
 /**
  * Registry has partitioned all devices of the expansion, or those that a lost one had left out: to `scheduled` for the next one, or to
- * `delivering` after the last one, a stop or a loss. `next`: the next one.
+ * `delivering` after the last one, a stop or a loss. `next`: what the notification is then, in the first case.
  */
 export const toExpanded = (
   known: NotificationState & Expanding,
@@ -184,10 +184,11 @@ export const toExpanded = (
   now: Date,
 ) => {
   const { step, stop } = known;
-  const { n } = known.expansions;
+  const { n, rollout } = known.expansions;
   const isLost = step === "delivering";
   // After a loss, those that took place before a stop take place again.
-  const next = isLost || (stop && !tookPlace(known.expansions, n + 1)) ? undefined : done.next;
+  const nextAt = isLost || (stop && !tookPlace(known.expansions, n + 1)) ? undefined : done.next?.at;
+  const progress = { list, n: n + 1, ...(rollout && past && { rollout: { ...rollout, past } }) };
   const transition: Transition = {
     filter: {
       "expansions.n": n,
@@ -199,14 +200,15 @@ export const toExpanded = (
         "expansions.list": list,
         ...(past && { "expansions.rollout.past": past }),
         expanded,
-        ...(next
-          ? { step: "scheduled", "expansions.n": n + 1, nextAt: next.at }
+        ...(nextAt
+          ? { step: "scheduled", "expansions.n": n + 1, nextAt }
           : { step: "delivering", nextAt: checkAfter(now) }),
         ...(stop?.kind !== "cancelled" && { status: "sending" }),
       },
     },
   };
-  return { next, transition };
+  const next = { step: "scheduled", expansions: { ...known.expansions, ...progress }, expanded } as const;
+  return { next: nextAt && { ...next, nextAt }, transition };
 };
 
 /** `scheduled` → `delivering`: expansions that did not take place yet do not. `cancelled`: because of a cancel. */
