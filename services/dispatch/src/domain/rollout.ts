@@ -24,7 +24,7 @@ export type RolloutPlan = {
   readonly waitMs: number;
   /** How many buckets each other expansion has at most. */
   readonly width: number;
-  /** How many the first of them has; each next one has twice as many. Absent: all have as many. */
+  /** How many the first of them has; each next one has {@link growth} times as many. Absent: all have as many. */
   readonly grows?: number;
   readonly perMinute?: number;
 };
@@ -43,14 +43,12 @@ export type RolloutProgress = RolloutPlan & {
 
 /** The shortest time from one expansion to the next, at the speed that was asked for. */
 const everyMs = 10_000;
-/**
- * Without a speed, the first expansion has what is judged first, and each next one twice as many, until they keep dispatch busy: a failure
- * that comes late has reached an eighth of the audience when it is seen.
- */
+/** Without a speed, the first expansion has what is judged first, and each next one so many times as many. */
+const [minDevices, growth] = [1_000, 4];
+/** They grow until they keep dispatch busy: a failure that comes late has reached an eighth of the audience when it is seen. */
 const partsOfFastest = 8;
 /** With fewer outcomes, a share means nothing. */
 const minOutcomes = 50;
-const minDevices = 1_000;
 /** So many minutes' devices, or times the last expansion's without a speed, may be without outcome before the next one begins. */
 const mayBeOpen = 2;
 
@@ -79,7 +77,7 @@ export const planRollout = (
 /** How many buckets expansion `n` has, unless the ring ends before. */
 const widthOf = ({ canary, width, grows = width }: RolloutPlan, n: number): number => {
   const isAfterCanary = canary > 0 ? 1 : 0;
-  return n < isAfterCanary ? canary : Math.min(width, grows * 2 ** (n - isAfterCanary));
+  return n < isAfterCanary ? canary : Math.min(width, grows * growth ** (n - isAfterCanary));
 };
 
 /** The buckets of expansion `n`, round the ring of all buckets; an expansion ends at the end of the ring. Undefined after the last one. */

@@ -69,15 +69,15 @@ describe("the parts of a rollout", () => {
     expect(planRollout(id, settings, audience).width).toBe(width);
   });
 
-  test("have twice as many devices as the one before them, from what can be judged to an eighth", () => {
+  test("have four times as many devices as the one before them, from what can be judged to an eighth", () => {
     const widths = (settings: Parameters<typeof planRollout>[1]) => {
       const plan = { ...planRollout(id, settings, 1_000_000), start: 0 };
       return Array.from({ length: 10 }, (_, n) => bucketsOfPart(plan, n)).map(
         (part) => part && part.to - part.from + 1,
       );
     };
-    expect(widths({ stop_if: stopIf })).toEqual([5, 10, 20, 40, 80, 160, 320, 512, 512, 512]);
-    expect(widths({ stop_if: stopIf, canary: { share: 0.01, wait: "1m" } }).slice(0, 4)).toEqual([41, 5, 10, 20]);
+    expect(widths({ stop_if: stopIf })).toEqual([5, 20, 80, 320, 512, 512, 512, 512, 512, 512]);
+    expect(widths({ stop_if: stopIf, canary: { share: 0.01, wait: "1m" } }).slice(0, 4)).toEqual([41, 5, 20, 80]);
     expect(new Set(widths({ stop_if: stopIf, per_minute: 60_000 }))).toEqual(new Set([41]));
   });
 
@@ -142,9 +142,8 @@ describe("the next part", () => {
 
   test.each([
     [1, 401],
-    [2, 801],
-    [3, 1_601],
-    [4, 2_001],
+    [2, 1_601],
+    [3, 2_001],
     [9, 2_001],
   ])("after %d parts that grow is held by twice the devices of the last one", (begun, open) => {
     const progress = { ...progressOf(), grows: 2, begun };
