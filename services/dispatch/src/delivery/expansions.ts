@@ -19,7 +19,7 @@ import {
   tookPlace,
   withExpanded,
 } from "../domain/expansions.ts";
-import { decideNextPart, type PartDecision, planRollout } from "../domain/rollout.ts";
+import { begunAt, decideNextPart, type PartDecision, planRollout } from "../domain/rollout.ts";
 import { pauseOf } from "../project-rules.ts";
 import {
   beginningOf,
@@ -76,15 +76,13 @@ export const createExpansions = (deps: ExpansionDeps) => {
 
   /** Whether the next part of a rollout may begin, by the results of the devices before it. */
   const decisionOn = async (document: ShownNotification): Promise<PartDecision> => {
-    const { _id, projectId, content, expansions, expanded } = document;
+    const { content, expansions } = document;
     const { rollout } = expansions ?? {};
     const { per_minute: perMinute, stop_if: stopIf } = content.rollout ?? {};
     if (!rollout || !content.rollout || (perMinute ?? stopIf) === undefined) return undefined;
-    const [sums, waiting] = await Promise.all([
-      ledger.sums(projectId, _id),
-      ledger.waiting(projectId, _id, new Date(now().getTime() + laterMs)),
-    ]);
-    return decideNextPart(content.rollout, rollout, { ...sums, released: expanded?.devices ?? 0, waiting });
+    const later = new Date(now().getTime() + laterMs);
+    const results = await ledger.progress(document, { counted: stopIf !== undefined, later });
+    return decideNextPart(content.rollout, rollout, results);
   };
 
   const decisionSoon = async (document: ShownNotification, first = decisionOn(document)): Promise<PartDecision> => {
@@ -108,7 +106,8 @@ export const createExpansions = (deps: ExpansionDeps) => {
     if (!rollout) return { list };
     // Devices may have come or gone since a scheduled one was accepted.
     if (n === 0 && document.expanded === undefined) return planParts({ ...document, notificationId: document._id, at });
-    return { list: list.map((one) => (one === expansionAt(expansions, n) ? { ...one, at } : one)), rollout };
+    const current = expansionAt(expansions, n);
+    return { list: list.map((one) => (one === current ? { ...one, at: begunAt(one.at, at) } : one)), rollout };
   };
 
   /** Not after a stop: its devices are only counted. */

@@ -8,7 +8,7 @@ import {
   type Rollout,
   type RolloutState,
 } from "@herald/contracts";
-import { type Failures, skippedOf, type Tally } from "./notification-counts.ts";
+import type { Failures, Tally } from "./notification-counts.ts";
 
 /** Buckets of devices, both included. */
 export type Buckets = { readonly from: number; readonly to: number };
@@ -99,7 +99,13 @@ export const bucketsOfPart = (plan: RolloutPlan, n: number): Buckets | undefined
  */
 const margin = 1.01;
 
-/** When the next expansion begins, if nothing holds it. What is late is not caught up. */
+/** An expansion that begins so much late does not delay the next one. What is later is not caught up. */
+const caughtUpMs = 2_000;
+
+/** From when the time to the next expansion counts, for one that begins `now` and was due before. */
+export const begunAt = (due: Date, now: Date): Date => (now.getTime() - due.getTime() < caughtUpMs ? due : now);
+
+/** When the next expansion begins, if nothing holds it. */
 export const nextPartAt = (
   { canary, waitMs, perMinute }: RolloutPlan,
   { n, at, devices }: { readonly n: number; readonly at: Date; readonly devices: number },
@@ -121,11 +127,11 @@ export const outcomesOf = ({ stop_if: stopIf }: Rollout, { tally, failures }: Co
 /** Whether the next expansion begins; undefined: it does. */
 export type PartDecision = { readonly held: HeldReason } | { readonly stop: string } | undefined;
 
-type Counted = Counts & {
-  /** How many devices were released. */
-  readonly released: number;
-  /** Those of them that wait: `later` until a set time, `paused` for their provider. */
-  readonly waiting: { readonly later: number; readonly paused: number };
+type Results = {
+  /** How many released devices have no outcome, but those that wait until a set time. `paused`: for their provider. */
+  readonly open: { readonly devices: number; readonly paused: number };
+  /** If there is a limit of failures. */
+  readonly counts?: Counts | undefined;
 };
 
 const percent = (share: number): string => `${Math.round(share * 1_000) / 10} %`;
@@ -133,22 +139,21 @@ const percent = (share: number): string => `${Math.round(share * 1_000) / 10} %`
 export const decideNextPart = (
   rollout: Rollout,
   progress: RolloutProgress,
-  { released, waiting, ...counts }: Counted,
+  { open, counts }: Results,
 ): PartDecision => {
   const { stop_if: stopIf } = rollout;
   const { audience, width, perMinute, before, begun } = progress;
-  const all = outcomesOf(rollout, counts);
-  const outcomes = all.outcomes - (before?.outcomes ?? 0);
-  const failed = all.failed - (before?.failed ?? 0);
+  const all = counts && outcomesOf(rollout, counts);
+  const outcomes = (all?.outcomes ?? 0) - (before?.outcomes ?? 0);
+  const failed = (all?.failed ?? 0) - (before?.failed ?? 0);
   if (stopIf && outcomes >= minOutcomes && failed > stopIf.failed * outcomes) {
     const [is, limit] = [percent(failed / outcomes), percent(stopIf.failed)];
     return { stop: `${failed} of ${outcomes} devices failed: ${is}, more than ${limit}` };
   }
-  const { expired, cancelled } = counts.tally;
-  const open = released - all.outcomes - expired - cancelled - skippedOf(counts.tally) - waiting.later;
-  if (open <= 0) return undefined;
+  if (open.devices <= 0) return undefined;
   const last = (Math.min(width, widthOf(progress, begun - 1)) * audience) / bucketCount;
-  if (open > mayBeOpen * (perMinute ?? last)) return { held: waiting.paused > 0 ? "provider-paused" : "throttled" };
+  if (open.devices > mayBeOpen * (perMinute ?? last))
+    return { held: open.paused > 0 ? "provider-paused" : "throttled" };
   return stopIf && outcomes < minOutcomes ? { held: "few-outcomes" } : undefined;
 };
 

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { emptyTally, type Failures, type Tally } from "./notification-counts.ts";
 import {
+  begunAt,
   bucketsOfPart,
   decideNextPart,
   nextPartAt,
@@ -102,22 +103,31 @@ describe("the parts of a rollout", () => {
   });
 });
 
+test.each([
+  [0, 0],
+  [1_999, 0],
+  [2_000, 2_000],
+  [60_000, 60_000],
+])("a part that begins %d ms late delays the next one by %d ms", (late, delayed) => {
+  expect(begunAt(new Date(5_000), new Date(5_000 + late))).toEqual(new Date(5_000 + delayed));
+});
+
 describe("the next part", () => {
   const decided = (
     change: Partial<Tally>,
     {
       failures = {},
-      waiting = {},
+      paused = 0,
       before,
       released,
-    }: { failures?: Failures; waiting?: object; before?: object; released?: number } = {},
+    }: { failures?: Failures; paused?: number; before?: object; released?: number } = {},
     settings: Parameters<typeof decideNextPart>[0] = { stop_if: stopIf },
   ) => {
     const tally = { ...emptyTally, ...change };
     const settled = tally.accepted + tally.failed + tally.expired;
     const progress = progressOf({ ...(before && { before: before as RolloutProgress["before"] }) });
-    const counts = { tally, failures, released: released ?? settled, waiting: { later: 0, paused: 0, ...waiting } };
-    return decideNextPart(settings, progress, counts as Parameters<typeof decideNextPart>[2]);
+    const open = { devices: (released ?? settled) - settled, paused };
+    return decideNextPart(settings, progress, { open, counts: { tally, failures } });
   };
 
   test.each([
@@ -133,8 +143,7 @@ describe("the next part", () => {
       undefined,
     ],
     ["two parts without outcomes", { accepted: 60 }, { released: 60 + 2_001 }, { held: "throttled" }],
-    ["a paused provider", { accepted: 60 }, { released: 2_061, waiting: { paused: 1 } }, { held: "provider-paused" }],
-    ["quiet hours", { accepted: 60 }, { released: 2_061, waiting: { later: 2_001 } }, undefined],
+    ["a paused provider", { accepted: 60 }, { released: 2_061, paused: 1 }, { held: "provider-paused" }],
     ["one part without outcomes", { accepted: 60 }, { released: 60 + 1_000 }, undefined],
   ])("is judged by %s", (_name, tally, more, expected) => {
     expect(decided(tally, more)).toEqual(expected);
@@ -147,9 +156,10 @@ describe("the next part", () => {
     [9, 2_001],
   ])("after %d parts that grow is held by twice the devices of the last one", (begun, open) => {
     const progress = { ...progressOf(), grows: 2, begun };
-    const counts = { tally: { ...emptyTally, accepted: 60 }, failures: {}, waiting: { later: 0, paused: 0 } };
-    const held = (released: number) => decideNextPart({ stop_if: stopIf }, progress, { ...counts, released });
-    expect([held(60 + open - 1), held(60 + open)]).toEqual([undefined, { held: "throttled" }]);
+    const counts = { tally: { ...emptyTally, accepted: 60 }, failures: {} };
+    const held = (devices: number) =>
+      decideNextPart({ stop_if: stopIf }, progress, { open: { devices, paused: 0 }, counts });
+    expect([held(open - 1), held(open)]).toEqual([undefined, { held: "throttled" }]);
   });
 
   test("counts apps that are gone where that was asked for", () => {
@@ -158,7 +168,8 @@ describe("the next part", () => {
   });
 
   test("without a limit only waits for the others", () => {
-    expect(decided({ failed: 100 }, {}, { per_minute: 6_000 })).toBeUndefined();
+    const open = { devices: 1, paused: 0 };
+    expect(decideNextPart({ per_minute: 6_000 }, progressOf({ perMinute: 6_000 }), { open })).toBeUndefined();
   });
 });
 

@@ -1,6 +1,6 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
 import { deadlineOptions, findSome, guardStore } from "@herald/mongo";
-import type { Db } from "mongodb";
+import type { Db, Filter } from "mongodb";
 import { childId, rootGeneration } from "../domain/batch.ts";
 import { addFailures, addTallies, emptyTally, type Failures, type Tally } from "../domain/notification-counts.ts";
 import type { Sendable } from "../domain/settle-row.ts";
@@ -11,6 +11,7 @@ import {
   deliveryCollection,
   deliveryHints,
 } from "./delivery-document.ts";
+import type { Expanded, NotificationState } from "./notification-document.ts";
 
 export type Sums = {
   readonly tally: Tally;
@@ -25,54 +26,102 @@ export type Sums = {
  */
 const batchSize = 10_000;
 
+type OfProgress = Pick<NotificationState, "_id" | "projectId"> & {
+  readonly expanded?: Pick<Expanded, "batches" | "devices"> | undefined;
+};
+
 /** Each has up to 1,000 devices with their tokens. */
 const maxStarted = 50;
+
+/** What counting reads of a row. */
+const counted = { state: 1, tally: 1, failures: 1, generation: 1, childSize: 1, paused: 1, held: 1, dueAt: 1 } as const;
+type Row = Pick<DeliveryDocument, "_id" | keyof typeof counted>;
+
+const sumsOf = (found: readonly Row[]): Sums => {
+  const rows = new Map(found.map((row) => [row._id, row]));
+  const all = [...rows.values()];
+  const isFinal = all.every(({ state }) => state === "final");
+  const roots = all.filter(({ generation }) => generation === rootGeneration).length;
+  let sums: Sums = { tally: emptyTally, failures: {}, finalRoots: isFinal ? roots : undefined };
+  for (const { _id, tally, failures, childSize = 0, generation } of all) {
+    // The parent counts its child's devices until the child row exists. Counting both would count them twice.
+    const inParent = childSize > 0 && !rows.has(childId(_id, generation + 1)) ? childSize : 0;
+    sums = {
+      ...sums,
+      tally: addTallies(sums.tally, { ...tally, devices: tally.devices + inParent }),
+      failures: failures ? addFailures(sums.failures, failures) : sums.failures,
+    };
+  }
+  return sums;
+};
+
+/** `rows`: at least those that are not final. */
+const openOf = (
+  rows: readonly Row[],
+  finalRoots: number,
+  { batches, devices }: Pick<Expanded, "batches" | "devices">,
+  later: Date,
+) => {
+  const isLater = ({ state, paused, held, dueAt }: Row) =>
+    state === "waiting" && !paused && !held && dueAt && dueAt > later;
+  const devicesOf = (some: readonly Row[]) =>
+    some.reduce((sum, { state, tally, childSize = 0 }) => sum + (state === "settled" ? childSize : tally.devices), 0);
+  const open = rows.filter(({ state }) => state !== "final");
+  const missing = batches - finalRoots - open.filter(({ generation }) => generation === rootGeneration).length;
+  return {
+    devices: devicesOf(open.filter((row) => !isLater(row))) + (missing > 0 ? (missing * devices) / batches : 0),
+    paused: devicesOf(open.filter(({ paused }) => paused)),
+  };
+};
 
 /** Aggregates the ledger rows of a notification. */
 export const createLedger = (db: Db) => {
   const deliveries = deliveryCollection(db);
+  const hint = deliveryHints.finish;
+  const isOpen: Filter<DeliveryDocument> = { state: { $in: ["started", "waiting", "settled"] } };
+  type Of = Pick<DeliveryDocument, "projectId" | "notificationId">;
+
+  const read = (of: Of): Promise<Row[]> =>
+    deliveries
+      .find(of, { hint: deliveryHints.devices, projection: counted, batchSize, ...deadlineOptions() })
+      .toArray();
+
+  const countFinalRoots = (of: Of): Promise<number> =>
+    deliveries.countDocuments({ ...of, state: "final", generation: rootGeneration }, { hint });
 
   return guardStore({
     /** {@link Sums.finalRoots}, without reading all rows. */
     finalRoots: async (projectId: ProjectId, notificationId: NotificationId): Promise<number | undefined> => {
-      const hint = deliveryHints.finish;
       const of = { projectId, notificationId };
-      const states = ["started", "waiting", "settled"] as const;
-      const open = await deliveries.findOne({ ...of, state: { $in: [...states] } }, { hint, projection: { _id: 1 } });
-      if (open) return undefined;
-      return deliveries.countDocuments({ ...of, state: "final", generation: rootGeneration }, { hint });
+      if (await deliveries.findOne({ ...of, ...isOpen }, { hint, projection: { _id: 1 } })) return undefined;
+      return countFinalRoots(of);
     },
 
     /** The sums over a notification's rows. */
-    sums: async (projectId: ProjectId, notificationId: NotificationId): Promise<Sums> => {
-      const projection = { state: 1, tally: 1, failures: 1, generation: 1, childSize: 1 } as const;
-      const options = { hint: deliveryHints.devices, projection, batchSize, ...deadlineOptions() };
-      const found = await deliveries.find({ projectId, notificationId }, options).toArray();
-      const rows = new Map(found.map((row) => [row._id, row]));
-      const all = [...rows.values()];
-      const isFinal = all.every(({ state }) => state === "final");
-      const roots = all.filter(({ generation }) => generation === rootGeneration).length;
-      let sums: Sums = { tally: emptyTally, failures: {}, finalRoots: isFinal ? roots : undefined };
-      for (const { _id, tally, failures, childSize = 0, generation } of all) {
-        // The parent counts its child's devices until the child row exists. Counting both would count them twice.
-        const inParent = childSize > 0 && !rows.has(childId(_id, generation + 1)) ? childSize : 0;
-        sums = {
-          ...sums,
-          tally: addTallies(sums.tally, { ...tally, devices: tally.devices + inParent }),
-          failures: failures ? addFailures(sums.failures, failures) : sums.failures,
-        };
-      }
-      return sums;
-    },
+    sums: async (projectId: ProjectId, notificationId: NotificationId): Promise<Sums> =>
+      sumsOf(await read({ projectId, notificationId })),
 
-    /** How many devices of a notification wait for their provider, and how many otherwise until after `later`. */
-    waiting: async (projectId: ProjectId, notificationId: NotificationId, later: Date) => {
-      const projection = { paused: 1, held: 1, dueAt: 1, tally: 1 } as const;
-      const options = { hint: deliveryHints.finish, projection, batchSize, ...deadlineOptions() };
-      const rows = await deliveries.find({ projectId, notificationId, state: "waiting" }, options).toArray();
-      const devicesOf = (some: typeof rows) => some.reduce((sum, { tally }) => sum + tally.devices, 0);
-      const isLater = ({ paused, held, dueAt }: (typeof rows)[number]) => !paused && !held && dueAt && dueAt > later;
-      return { paused: devicesOf(rows.filter(({ paused }) => paused)), later: devicesOf(rows.filter(isLater)) };
+    /**
+     * How far the batches of a notification are. `open`: how many of their devices have no final state, of which `paused` wait for their
+     * provider, without those that wait otherwise until after `later`; a batch without a row has as many as the others. `counts`: only if
+     * `counted`, because that reads all rows.
+     */
+    progress: async (
+      { projectId, _id: notificationId, expanded = { batches: 0, devices: 0 } }: OfProgress,
+      { counted: isCounted, later }: { readonly counted: boolean; readonly later: Date },
+    ) => {
+      const of = { projectId, notificationId };
+      if (isCounted) {
+        const rows = await read(of);
+        const final = rows.filter(({ state, generation }) => state === "final" && generation === rootGeneration);
+        return { open: openOf(rows, final.length, expanded, later), counts: sumsOf(rows) };
+      }
+      const options = { hint, projection: counted, batchSize, ...deadlineOptions() };
+      const [rows, final] = await Promise.all([
+        deliveries.find({ ...of, ...isOpen }, options).toArray(),
+        countFinalRoots(of),
+      ]);
+      return { open: openOf(rows, final, expanded, later) };
     },
 
     /** Up to {@link maxStarted} rows of a notification that were started before `before` and have no outcomes. */
