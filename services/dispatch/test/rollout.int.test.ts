@@ -221,3 +221,24 @@ test("batches that the broker lost are sent once all parts are released again, a
     200,
   );
 });
+
+test("batches that the broker lost do not hold it for ever: its parts are released again", async () => {
+  const id = await start({ canary: { share: 0.5, wait: "1m" }, stop_if: { failed: 0.05 } });
+  await commandOf(id, 0);
+  const done = { projectId, notificationId: id, batches: 1, devices: 200, unmatched: [], n: 0 };
+  await publish(dispatch.bus, ExpandedV1, done, { id: `${id}/expanded/0` });
+  await becomes(id, { phase: "waiting", released: 200 });
+  dispatch.pass(minute);
+  await becomes(id, { phase: "held", held: "few-outcomes" });
+  await operateBroker(dispatch.broker).then(async (hands) => {
+    await hands.purge("PUSH_CMD");
+    await hands.close();
+  });
+  dispatch.pass(minute);
+  await partition(id, 0, devices(200), { repeat: "/again" });
+  await outcomes(id, 200);
+  await becomes(id, { phase: "waiting" });
+  dispatch.pass(minute);
+  await partition(id, 1, devices(200));
+  await becomes(id, { released: 400 });
+});

@@ -155,8 +155,8 @@ export const createExpandQueued = ({ expansions, notifications, expand, rules, n
     if (room <= 0) return;
     if (paused) lookedAt.set(projectId, now().getTime());
     const added = asked.flatMap((one) => one ?? []);
-    // The queue holds other notifications only while no place is free, or after a crash. In both cases a call without `added` follows.
-    const known = !paused && added.length === asked.length && added.length <= room;
+    // With a place left, the queue holds no others, or only after a crash: a call without `added` follows.
+    const known = !paused && added.length === asked.length && added.length < room;
     const next = known ? added.map(({ _id }) => _id) : await expansions.oldest(projectId, room, { paused, now: now() });
     if (next.length === 0) return;
     // Commanded first: after a crash, it is commanded again, and registry produces the same batches for the repeat.

@@ -19,7 +19,7 @@ import {
   tookPlace,
   withExpanded,
 } from "../domain/expansions.ts";
-import { begunAt, decideNextPart, type PartDecision, planRollout } from "../domain/rollout.ts";
+import { decideNextPart, type PartDecision, pacedFrom, planRollout } from "../domain/rollout.ts";
 import { pauseOf } from "../project-rules.ts";
 import {
   beginningOf,
@@ -37,6 +37,8 @@ const zonesOf = async (bus: Bus, { projectId, content }: Pick<SendV1, "projectId
 
 /** A rollout that is held is looked at again after half the time that it has waited, but not sooner or later than this. */
 const [minLookMs, maxLookMs] = [100, 2_000];
+/** One that is held for twice as long is looked at by the sweep. */
+const sweptAfterMs = 30_000;
 /** The first devices of most rollouts have their outcomes before the broker's clock could come round. */
 const firstLooks = { most: 8, everyMs: 25 };
 /** Devices that wait for longer than this have a set time, such as the end of quiet hours: a rollout does not wait for them. */
@@ -52,6 +54,8 @@ type Planned = Pick<
 >;
 type PlannedParts = Pick<Planned, "projectId" | "notificationId" | "content"> & { readonly at: Date };
 
+type Stored = ReturnType<typeof toExpanded>;
+type Judged = { readonly decision: PartDecision };
 /** An expansion that has begun. `document`: its notification, if it can be commanded without another look. */
 type Begun = { readonly document?: NotificationRecord };
 
@@ -79,14 +83,15 @@ export const createExpansions = (deps: ExpansionDeps) => {
     const { content, expansions } = document;
     const { rollout } = expansions ?? {};
     const { per_minute: perMinute, stop_if: stopIf } = content.rollout ?? {};
-    if (!rollout || !content.rollout || (perMinute ?? stopIf) === undefined) return undefined;
+    if (!expansions || !rollout || !content.rollout || (perMinute ?? stopIf) === undefined) return undefined;
+    if (tookPlace(expansions, expansions.n)) return undefined;
     const later = new Date(now().getTime() + laterMs);
-    const results = await ledger.progress(document, { counted: stopIf !== undefined, later });
+    const results = await ledger.results(document, { counted: stopIf !== undefined, later });
     return decideNextPart(content.rollout, rollout, results);
   };
 
-  const decisionSoon = async (document: ShownNotification, first = decisionOn(document)): Promise<PartDecision> => {
-    let decision = await first;
+  const decisionSoon = async (document: ShownNotification, judged?: Judged): Promise<PartDecision> => {
+    let { decision } = judged ?? { decision: await decisionOn(document) };
     for (let looks = 1; looks < firstLooks.most; looks++) {
       if (!decision || !("held" in decision) || decision.held !== "few-outcomes") break;
       await delay(firstLooks.everyMs);
@@ -107,18 +112,18 @@ export const createExpansions = (deps: ExpansionDeps) => {
     // Devices may have come or gone since a scheduled one was accepted.
     if (n === 0 && document.expanded === undefined) return planParts({ ...document, notificationId: document._id, at });
     const current = expansionAt(expansions, n);
-    return { list: list.map((one) => (one === current ? { ...one, at: begunAt(one.at, at) } : one)), rollout };
+    return {
+      list: list.map((one) => (one === current ? { ...one, at, pacedFrom: pacedFrom(one.at, at) } : one)),
+      rollout,
+    };
   };
 
   /** Not after a stop: its devices are only counted. */
   const isHeld = ({ projectId, paused, stop }: NotificationState) =>
     !stop && (paused !== undefined || pauseOf(rules, projectId) !== undefined);
 
-  /** Begins the next expansion if its time has come. `decided`: by the results so far. */
-  const beginNext = async (
-    document: NotificationRecord,
-    decided?: Promise<PartDecision>,
-  ): Promise<Begun | undefined> => {
+  /** Begins the next expansion if its time has come. `judged`: a moment ago. */
+  const beginNext = async (document: NotificationRecord, judged?: Judged): Promise<Begun | undefined> => {
     if (rules.loading) await rules.loading;
     const { projectId, _id: id, expansions, step } = document;
     if (!expansions) return undefined;
@@ -134,30 +139,41 @@ export const createExpansions = (deps: ExpansionDeps) => {
       if (known?.step === "scheduled" && !isHeld(known)) await dueMessages.publish(known, now());
       return undefined;
     }
-    const isNew = !tookPlace(expansions, n);
-    if (isNew && !rollout && isTooLate(expansions, now())) {
+    /** Somebody else changed it since it was read: it is looked at again. */
+    const changed = async () => void (await dueMessages.publish(document, now()));
+    if (!rollout && !tookPlace(expansions, n) && isTooLate(expansions, now())) {
       await notifications.advance(projectId, id, toLastExpansion({ expansions }, now(), false));
       await finisher.check(projectId, id);
       return undefined;
     }
-    const decision = isNew && rollout && document.expiresAt > now() ? await decisionSoon(document, decided) : undefined;
+    const decision = document.expiresAt > now() ? await decisionSoon(document, judged) : undefined;
     if (decision && "stop" in decision) {
-      await notifications.pause(document, { at: now(), reason: decision.stop }, expansions);
+      if (!(await notifications.pause(document, { at: now(), reason: decision.stop }, expansions))) return changed();
       await outbox.flushNotification(document);
       return undefined;
     }
     if (decision) {
       const waitMs = (now().getTime() - next.at.getTime()) / 2;
       const again = new Date(now().getTime() + Math.min(maxLookMs, Math.max(minLookMs, waitMs)));
-      if (await notifications.advance(projectId, id, toRecheck({ ...document, expansions }, again, decision.held)))
-        await dueMessages.schedule(document, again);
+      if (!(await notifications.advance(projectId, id, toRecheck({ ...document, expansions }, again, decision.held))))
+        return changed();
+      // Later, the sweep also looks for lost messages, without which it would be held for ever.
+      if (waitMs < sweptAfterMs) await dueMessages.schedule(document, again);
       return undefined;
     }
     const plan = await planned(document, expansions);
-    if (!(await notifications.advance(projectId, id, toAccepted({ ...document, expansions }, plan)))) return undefined;
-    // Others may have been paused since they were read.
+    if (!(await notifications.advance(projectId, id, toAccepted({ ...document, expansions }, plan)))) return changed();
+    // What is no rollout may have been paused since it was read.
     const begun = { step: "accepted", nextAt: undefined, expansions: { ...expansions, ...plan } } as const;
     return rollout ? { document: { ...document, ...begun } } : {};
+  };
+
+  /** What `after` says of a notification is being stored. */
+  const readAfter = async (projectId: ProjectId, id: NotificationId, after: NonNullable<Stored["next"]>) => {
+    const found = await notifications.get(projectId, id);
+    if (!found || found.end) return undefined;
+    const document: NotificationRecord = { ...found, ...after };
+    return { document, decision: await decisionOn(document) };
   };
 
   /** Begins the next expansion if its time has come. Undefined when it still waits, or nothing is left to expand. Repeatable. */
@@ -182,7 +198,7 @@ export const createExpansions = (deps: ExpansionDeps) => {
     expanded: async (done: ExpandedV1, at: Date): Promise<Begun | undefined> => {
       const { projectId, notificationId } = done;
       for (;;) {
-        const known = await notifications.get(projectId, notificationId);
+        const known = await notifications.getState(projectId, notificationId);
         if (!known?.expansions || known.end) return undefined;
         const { expansions, step, nextAt } = known;
         if (expansions.n !== done.n) {
@@ -193,12 +209,13 @@ export const createExpansions = (deps: ExpansionDeps) => {
         if (step !== "accepted" && step !== "expanding" && !known.expanded?.lost) return undefined;
         const state = { ...known, expansions };
         const { next, transition } = toExpanded(state, withExpanded(state, done, at), now());
-        const isDue = next && next.nextAt <= now();
-        // Read while it is stored: nothing is expanded meanwhile.
-        const decided = isDue ? decisionOn({ ...known, ...next }) : undefined;
-        const [isStored] = await Promise.all([notifications.advance(projectId, notificationId, transition), decided]);
+        // Read and judged while that is stored: nothing is expanded meanwhile.
+        const [isStored, read] = await Promise.all([
+          notifications.advance(projectId, notificationId, transition),
+          next && next.nextAt <= now() ? readAfter(projectId, notificationId, next) : undefined,
+        ]);
         if (!isStored) continue;
-        if (isDue) return beginNext({ ...known, ...next }, decided);
+        if (read) return beginNext(read.document, read);
         if (next) await dueMessages.schedule(known, next.nextAt);
         return undefined;
       }

@@ -8,6 +8,8 @@ type StoredExpansion = Pick<ZoneWave, "at" | "skip"> & {
   readonly zones?: readonly string[];
   /** Only devices of these buckets; absent: of all. */
   readonly buckets?: Buckets;
+  /** Of a part of a rollout: from when the time to the next one counts. When it was due, if it began little later. */
+  readonly pacedFrom?: Date;
   readonly devices?: number;
   readonly batches?: number;
 };
@@ -32,7 +34,7 @@ export const expansionAt = ({ list, rollout }: Expansions, n: number): StoredExp
   list[n - (rollout?.past.n ?? 0)];
 
 /** The first expansion of a rollout, of which none took place yet, or all take place again. */
-export const firstPart = (rollout: RolloutProgress, at: Date): Expansions => {
+export const firstPart = ({ held: _, ...rollout }: RolloutProgress, at: Date): Expansions => {
   const buckets = bucketsOfPart(rollout, 0);
   const past = { n: 0, batches: 0, devices: 0 };
   return { n: 0, list: [{ at, ...(buckets && { buckets }) }], rollout: { ...rollout, past } };
@@ -102,7 +104,7 @@ export const withExpanded = (
 /** The list of a rollout after part `n`, with the next one: at once if it takes place again. */
 const withNextPart = (rollout: RolloutProgress, done: StoredExpansion & Sums, n: number, sums: Sums, now: Date) => {
   const buckets = bucketsOfPart(rollout, n + 1);
-  const at = n + 1 < rollout.begun ? now : nextPartAt(rollout, { ...done, n });
+  const at = n + 1 < rollout.begun ? now : nextPartAt(rollout, { ...done, at: done.pacedFrom ?? done.at, n });
   const next: StoredExpansion | undefined = buckets && { at, buckets };
   const past = { n, batches: sums.batches - done.batches, devices: sums.devices - done.devices };
   return { list: [done, ...(next ? [next] : [])], next, past };

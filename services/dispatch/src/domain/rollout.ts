@@ -45,7 +45,7 @@ export type RolloutProgress = RolloutPlan & {
 const everyMs = 10_000;
 /** Without a speed, the first expansion has what is judged first, and each next one so many times as many. */
 const [minDevices, growth] = [1_000, 4];
-/** They grow until they keep dispatch busy: a failure that comes late has reached an eighth of the audience when it is seen. */
+/** They grow until they keep dispatch busy. Of the largest, three are out when a failure is seen that comes late. */
 const partsOfFastest = 8;
 /** With fewer outcomes, a share means nothing. */
 const minOutcomes = 50;
@@ -100,10 +100,10 @@ export const bucketsOfPart = (plan: RolloutPlan, n: number): Buckets | undefined
 const margin = 1.01;
 
 /** An expansion that begins so much late does not delay the next one. What is later is not caught up. */
-const caughtUpMs = 2_000;
+const caughtUpMs = 1_000;
 
 /** From when the time to the next expansion counts, for one that begins `now` and was due before. */
-export const begunAt = (due: Date, now: Date): Date => (now.getTime() - due.getTime() < caughtUpMs ? due : now);
+export const pacedFrom = (due: Date, now: Date): Date => (now.getTime() - due.getTime() < caughtUpMs ? due : now);
 
 /** When the next expansion begins, if nothing holds it. */
 export const nextPartAt = (
@@ -162,12 +162,12 @@ type Shown = Pick<RolloutState, "phase" | "held" | "audience" | "rate" | "next_a
 /** Where a rollout stands, as clients see it. `parts`: the last one that took place, and the next one. */
 export const shownProgress = (
   { audience, held, canary, begun }: RolloutProgress,
-  parts: readonly { readonly at: Date; readonly devices?: number }[],
+  parts: readonly { readonly at: Date; readonly pacedFrom?: Date; readonly devices?: number }[],
   { step, nextAt }: { readonly step?: string | undefined; readonly nextAt?: Date | undefined },
 ): Shown => {
   const waits = step === "scheduled";
   const [last, next] = parts;
-  const ms = last && next ? next.at.getTime() - last.at.getTime() : 0;
+  const ms = last && next ? next.at.getTime() - (last.pacedFrom ?? last.at).getTime() : 0;
   const phase = (): Shown["phase"] => {
     if (step === undefined || step === "delivering") return "done";
     if (held) return "held";

@@ -42,8 +42,10 @@ export const createSweeps = (deps: SweepDeps) => {
   };
 
   const check = async (document: NotificationState) => {
-    const { _id, projectId, step } = document;
+    const { _id, projectId, step, expansions, paused } = document;
     if (step === "approval") return proposals.expire(document);
+    // Without messages that were lost, it would be held for ever.
+    if (step === "scheduled" && expansions?.rollout?.held && !paused) await recover(document);
     if (step === "scheduled") return dueMessages.publish(document, now());
     await finisher.check(projectId, _id);
     await recover(document);

@@ -53,11 +53,11 @@ test("what is open of a notification is known from the rows that are not final, 
   // Two of the batches have no row.
   const notification = { _id: of.notificationId, projectId: of.projectId, expanded: { batches: 9, devices: 900 } };
   const open = { devices: 100 + 10 + 40 + 100 + 100 + 2 * 100, paused: 100 };
-  expect(await ledger.progress(notification, { counted: false, later })).toEqual({ open });
-  expect(await ledger.progress(notification, { counted: true, later })).toEqual({
+  expect(await ledger.results(notification, { counted: false, later })).toEqual({ open });
+  expect(await ledger.results(notification, { counted: true, later })).toEqual({
     open,
     counts: expect.objectContaining({ tally: expect.objectContaining({ accepted: 220, failed: 30, devices: 700 }) }),
   });
-  const isOver = { ...notification, expanded: { batches: 7, devices: 700 } };
-  expect((await ledger.progress(isOver, { counted: false, later })).open.devices).toBe(350);
+  const allStored = { ...notification, expanded: { batches: 7, devices: 700 } };
+  expect((await ledger.results(allStored, { counted: false, later })).open.devices).toBe(350);
 });

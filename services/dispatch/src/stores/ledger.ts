@@ -26,7 +26,7 @@ export type Sums = {
  */
 const batchSize = 10_000;
 
-type OfProgress = Pick<NotificationState, "_id" | "projectId"> & {
+type Counted = Pick<NotificationState, "_id" | "projectId"> & {
   readonly expanded?: Pick<Expanded, "batches" | "devices"> | undefined;
 };
 
@@ -34,8 +34,17 @@ type OfProgress = Pick<NotificationState, "_id" | "projectId"> & {
 const maxStarted = 50;
 
 /** What counting reads of a row. */
-const counted = { state: 1, tally: 1, failures: 1, generation: 1, childSize: 1, paused: 1, held: 1, dueAt: 1 } as const;
-type Row = Pick<DeliveryDocument, "_id" | keyof typeof counted>;
+const countedFields = {
+  state: 1,
+  tally: 1,
+  failures: 1,
+  generation: 1,
+  childSize: 1,
+  paused: 1,
+  held: 1,
+  dueAt: 1,
+} as const;
+type Row = Pick<DeliveryDocument, "_id" | keyof typeof countedFields>;
 
 const sumsOf = (found: readonly Row[]): Sums => {
   const rows = new Map(found.map((row) => [row._id, row]));
@@ -62,10 +71,13 @@ const openOf = (
   { batches, devices }: Pick<Expanded, "batches" | "devices">,
   later: Date,
 ) => {
+  const ids = new Set(rows.map(({ _id }) => _id));
+  const inChildOf = ({ _id, generation, childSize = 0 }: Row) =>
+    ids.has(childId(_id, generation + 1)) ? 0 : childSize;
   const isLater = ({ state, paused, held, dueAt }: Row) =>
     state === "waiting" && !paused && !held && dueAt && dueAt > later;
   const devicesOf = (some: readonly Row[]) =>
-    some.reduce((sum, { state, tally, childSize = 0 }) => sum + (state === "settled" ? childSize : tally.devices), 0);
+    some.reduce((sum, row) => sum + (row.state === "settled" ? inChildOf(row) : row.tally.devices), 0);
   const open = rows.filter(({ state }) => state !== "final");
   const missing = batches - finalRoots - open.filter(({ generation }) => generation === rootGeneration).length;
   return {
@@ -78,12 +90,12 @@ const openOf = (
 export const createLedger = (db: Db) => {
   const deliveries = deliveryCollection(db);
   const hint = deliveryHints.finish;
-  const isOpen: Filter<DeliveryDocument> = { state: { $in: ["started", "waiting", "settled"] } };
+  const openRows: Filter<DeliveryDocument> = { state: { $in: ["started", "waiting", "settled"] } };
   type Of = Pick<DeliveryDocument, "projectId" | "notificationId">;
 
   const read = (of: Of): Promise<Row[]> =>
     deliveries
-      .find(of, { hint: deliveryHints.devices, projection: counted, batchSize, ...deadlineOptions() })
+      .find(of, { hint: deliveryHints.devices, projection: countedFields, batchSize, ...deadlineOptions() })
       .toArray();
 
   const countFinalRoots = (of: Of): Promise<number> =>
@@ -93,7 +105,7 @@ export const createLedger = (db: Db) => {
     /** {@link Sums.finalRoots}, without reading all rows. */
     finalRoots: async (projectId: ProjectId, notificationId: NotificationId): Promise<number | undefined> => {
       const of = { projectId, notificationId };
-      if (await deliveries.findOne({ ...of, ...isOpen }, { hint, projection: { _id: 1 } })) return undefined;
+      if (await deliveries.findOne({ ...of, ...openRows }, { hint, projection: { _id: 1 } })) return undefined;
       return countFinalRoots(of);
     },
 
@@ -106,19 +118,19 @@ export const createLedger = (db: Db) => {
      * provider, without those that wait otherwise until after `later`; a batch without a row has as many as the others. `counts`: only if
      * `counted`, because that reads all rows.
      */
-    progress: async (
-      { projectId, _id: notificationId, expanded = { batches: 0, devices: 0 } }: OfProgress,
-      { counted: isCounted, later }: { readonly counted: boolean; readonly later: Date },
+    results: async (
+      { projectId, _id: notificationId, expanded = { batches: 0, devices: 0 } }: Counted,
+      { counted, later }: { readonly counted: boolean; readonly later: Date },
     ) => {
       const of = { projectId, notificationId };
-      if (isCounted) {
+      if (counted) {
         const rows = await read(of);
         const final = rows.filter(({ state, generation }) => state === "final" && generation === rootGeneration);
         return { open: openOf(rows, final.length, expanded, later), counts: sumsOf(rows) };
       }
-      const options = { hint, projection: counted, batchSize, ...deadlineOptions() };
+      const options = { hint, projection: countedFields, batchSize, ...deadlineOptions() };
       const [rows, final] = await Promise.all([
-        deliveries.find({ ...of, ...isOpen }, options).toArray(),
+        deliveries.find({ ...of, ...openRows }, options).toArray(),
         countFinalRoots(of),
       ]);
       return { open: openOf(rows, final, expanded, later) };

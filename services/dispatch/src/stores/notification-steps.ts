@@ -71,6 +71,7 @@ export const toAccepted = (
   const unchanged = {
     paused: paused ? some : absent,
     "expansions.rollout.perMinute": expansions.rollout?.perMinute ?? absent,
+    "expansions.rollout.before": expansions.rollout?.before ?? absent,
   };
   return {
     filter: { step: "scheduled", "expansions.n": n, changedAt: changedAt ?? absent, ...(rollout && unchanged) },
@@ -239,20 +240,21 @@ export const toDeliveringPart = (now: Date) =>
   );
 
 /**
- * `expanding` → `accepted`, because the messages of its expansion were lost, or `delivering` → `accepted`, because batches of any were: each
- * takes a place again, from the first one. Only what the caller knows is repeated.
+ * `expanding` → `accepted`, because the messages of its expansion were lost. `delivering` or, of a rollout that is held, `scheduled` →
+ * `accepted`, because batches of any were: each takes place again, from the first one. Only what the caller knows is repeated.
  */
 export const toAcceptedAgain = (
   { step, expanded, expansions }: NotificationState & Expanding,
   now: Date,
 ): Transition => {
   const { n, rollout } = expansions;
+  const isAll = step !== "expanding";
   const first = rollout ? { expansions: { ...firstPart(rollout, now), againAt: now } } : { "expansions.n": 0 };
-  const again = rollout && step === "delivering" ? {} : { "expansions.againAt": now };
+  const again = rollout && isAll ? {} : { "expansions.againAt": now };
   return {
     filter: { step, "expansions.n": n, "expanded.at": expanded?.at ?? absent },
     update: {
-      $set: { step: "accepted", ...again, ...(step === "delivering" && first) },
+      $set: { step: "accepted", ...again, ...(isAll && first) },
       $unset: { nextAt: "" },
     },
   };

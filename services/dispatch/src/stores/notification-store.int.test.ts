@@ -2,7 +2,10 @@ import { newNotificationId, newProjectId, type ProjectId } from "@herald/contrac
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { type CommandStartedEvent, type Document, MongoClient } from "mongodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { firstPart } from "../domain/expansions.ts";
+import { planRollout } from "../domain/rollout.ts";
 import { notificationHints } from "./notification-document.ts";
+import { toAccepted } from "./notification-steps.ts";
 import { createNotificationStore, type NotificationStore } from "./notification-store.ts";
 
 let database: FreshDatabase;
@@ -47,4 +50,29 @@ test("what waits although its time has come is checked: of a project, whose noti
   expect(commands.findLast(({ update }) => update)).toMatchObject({ updates: [{ hint: notificationHints.status }] });
   await store.checkScheduled({}, late);
   expect(await another()).toEqual(late);
+});
+
+test("the part of a rollout that was judged before a pause and a resume does not begin, and they are not forgotten", async () => {
+  const [projectId, notificationId] = [newProjectId(now), newNotificationId(now)];
+  const sendAt = new Date(now.getTime() + hour);
+  const rollout = { stop_if: { failed: 0.05 } };
+  const plan = { ...planRollout(notificationId, rollout, 4_000), begun: 1, past: { n: 0, batches: 0, devices: 0 } };
+  const content = { title: "Hello", targets: ["topic:news"], rollout };
+  const expansions = firstPart(plan, sendAt);
+  const expiresAt = new Date(now.getTime() + 24 * hour).toISOString();
+  const times = { acceptedAt: now.toISOString(), sendAt: sendAt.toISOString(), expiresAt };
+  await store.insert({ projectId, notificationId, content, ...times }, now, expansions);
+  const read = async () => {
+    const known = await store.getState(projectId, notificationId);
+    if (!known?.expansions) throw new Error("it is not stored");
+    return { ...known, expansions: known.expansions };
+  };
+  const judged = await read();
+  const before = { outcomes: 100, failed: 60 };
+  await store.pause(judged, { at: now });
+  await store.resume(await read(), now, { id: "root", name: "root" }, before);
+  const begin = (known: typeof judged) => store.advance(projectId, notificationId, toAccepted(known, known.expansions));
+  expect(await begin(judged)).toBe(false);
+  expect(await begin(await read())).toBe(true);
+  expect((await read()).expansions.rollout?.before).toEqual(before);
 });
