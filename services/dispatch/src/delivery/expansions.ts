@@ -55,7 +55,7 @@ type Planned = Pick<
 type PlannedParts = Pick<Planned, "projectId" | "notificationId" | "content"> & { readonly at: Date };
 
 type Stored = ReturnType<typeof toExpanded>;
-type Judged = { readonly decision: PartDecision };
+type Decided = { readonly decision: PartDecision };
 /** An expansion that has begun. `document`: its notification, if it can be commanded without another look. */
 type Begun = { readonly document?: NotificationRecord };
 
@@ -90,8 +90,8 @@ export const createExpansions = (deps: ExpansionDeps) => {
     return decideNextPart(content.rollout, rollout, results);
   };
 
-  const decisionSoon = async (document: ShownNotification, judged?: Judged): Promise<PartDecision> => {
-    let { decision } = judged ?? { decision: await decisionOn(document) };
+  const decisionSoon = async (document: ShownNotification, decided?: Decided): Promise<PartDecision> => {
+    let { decision } = decided ?? { decision: await decisionOn(document) };
     for (let looks = 1; looks < firstLooks.most; looks++) {
       if (!decision || !("held" in decision) || decision.held !== "few-outcomes") break;
       await delay(firstLooks.everyMs);
@@ -122,8 +122,8 @@ export const createExpansions = (deps: ExpansionDeps) => {
   const isHeld = ({ projectId, paused, stop }: NotificationState) =>
     !stop && (paused !== undefined || pauseOf(rules, projectId) !== undefined);
 
-  /** Begins the next expansion if its time has come. `judged`: a moment ago. */
-  const beginNext = async (document: NotificationRecord, judged?: Judged): Promise<Begun | undefined> => {
+  /** Begins the next expansion if its time has come. `decided`: a moment ago. */
+  const beginNext = async (document: NotificationRecord, decided?: Decided): Promise<Begun | undefined> => {
     if (rules.loading) await rules.loading;
     const { projectId, _id: id, expansions, step } = document;
     if (!expansions) return undefined;
@@ -146,7 +146,7 @@ export const createExpansions = (deps: ExpansionDeps) => {
       await finisher.check(projectId, id);
       return undefined;
     }
-    const decision = document.expiresAt > now() ? await decisionSoon(document, judged) : undefined;
+    const decision = document.expiresAt > now() ? await decisionSoon(document, decided) : undefined;
     if (decision && "stop" in decision) {
       if (!(await notifications.pause(document, { at: now(), reason: decision.stop }, expansions))) return changed();
       await outbox.flushNotification(document);

@@ -67,12 +67,12 @@ test("the part of a rollout that was judged before a pause and a resume does not
     if (!known?.expansions) throw new Error("it is not stored");
     return { ...known, expansions: known.expansions };
   };
-  const judged = await read();
+  const early = await read();
   const before = { outcomes: 100, failed: 60 };
-  await store.pause(judged, { at: now });
+  await store.pause(early, { at: now });
   await store.resume(await read(), now, { id: "root", name: "root" }, before);
-  const begin = (known: typeof judged) => store.advance(projectId, notificationId, toAccepted(known, known.expansions));
-  expect(await begin(judged)).toBe(false);
+  const begin = (known: typeof early) => store.advance(projectId, notificationId, toAccepted(known, known.expansions));
+  expect(await begin(early)).toBe(false);
   expect(await begin(await read())).toBe(true);
   expect((await read()).expansions.rollout?.before).toEqual(before);
 });
