@@ -46,18 +46,21 @@ const countedFields = {
 } as const;
 type Row = Pick<DeliveryDocument, "_id" | keyof typeof countedFields>;
 
+/** The devices that a row counts for its child until the child row exists. Counting both would count them twice. */
+const inChildOf = ({ _id, generation, childSize = 0 }: Row, rows: Pick<ReadonlySet<string>, "has">): number =>
+  rows.has(childId(_id, generation + 1)) ? 0 : childSize;
+
 const sumsOf = (found: readonly Row[]): Sums => {
   const rows = new Map(found.map((row) => [row._id, row]));
   const all = [...rows.values()];
   const isFinal = all.every(({ state }) => state === "final");
   const roots = all.filter(({ generation }) => generation === rootGeneration).length;
   let sums: Sums = { tally: emptyTally, failures: {}, finalRoots: isFinal ? roots : undefined };
-  for (const { _id, tally, failures, childSize = 0, generation } of all) {
-    // The parent counts its child's devices until the child row exists. Counting both would count them twice.
-    const inParent = childSize > 0 && !rows.has(childId(_id, generation + 1)) ? childSize : 0;
+  for (const row of all) {
+    const { tally, failures } = row;
     sums = {
       ...sums,
-      tally: addTallies(sums.tally, { ...tally, devices: tally.devices + inParent }),
+      tally: addTallies(sums.tally, { ...tally, devices: tally.devices + inChildOf(row, rows) }),
       failures: failures ? addFailures(sums.failures, failures) : sums.failures,
     };
   }
@@ -72,12 +75,10 @@ const openOf = (
   later: Date,
 ) => {
   const ids = new Set(rows.map(({ _id }) => _id));
-  const inChildOf = ({ _id, generation, childSize = 0 }: Row) =>
-    ids.has(childId(_id, generation + 1)) ? 0 : childSize;
   const isLater = ({ state, paused, held, dueAt }: Row) =>
     state === "waiting" && !paused && !held && dueAt && dueAt > later;
   const devicesOf = (some: readonly Row[]) =>
-    some.reduce((sum, row) => sum + (row.state === "settled" ? inChildOf(row) : row.tally.devices), 0);
+    some.reduce((sum, row) => sum + (row.state === "settled" ? inChildOf(row, ids) : row.tally.devices), 0);
   const open = rows.filter(({ state }) => state !== "final");
   const missing = batches - finalRoots - open.filter(({ generation }) => generation === rootGeneration).length;
   return {
