@@ -45,6 +45,8 @@ export type Device = {
   identified_at?: string;
   /** When its app last registered, logged in, wrote metadata or opened a notification; stored at most once a day */
   last_seen_at?: string;
+  /** When a notification was last opened on it, to within a day; absent: none was */
+  last_opened_at?: string;
   created_at: string;
   updated_at: string;
 };

@@ -25,9 +25,14 @@ export type Compare = {
 
 export type Order = "<" | "<=" | ">" | ">=";
 
-/** A comparison of `last_seen_at` with a time, or with a time `agoMs` before the evaluation. */
-export type SeenComparison = {
-  readonly kind: "seen";
+/** The times of a device that conditions compare. */
+export const deviceTimes = ["last_seen_at", "last_opened_at"] as const;
+export type DeviceTime = (typeof deviceTimes)[number];
+
+/** A comparison with a time, or with a time `agoMs` before the evaluation. */
+export type TimeComparison = {
+  readonly kind: "time";
+  readonly field: DeviceTime;
   readonly operator: Order;
   readonly than: { readonly at: number } | { readonly agoMs: number };
 };
@@ -38,7 +43,7 @@ export type Condition =
   | { readonly kind: "not"; readonly part: Condition }
   | { readonly kind: "topic"; readonly name: string }
   | Compare
-  | SeenComparison
+  | TimeComparison
   | ({ readonly kind: "exists" } & Exclude<ConditionField, { readonly of: "platform" }>)
   | { readonly kind: "one-of"; readonly field: ConditionField; readonly values: readonly Literal[] };
 
@@ -97,7 +102,7 @@ const fieldOf = ({ text, at }: Token): ConditionField => {
   if (dot > 0 && (of === "metadata" || of === "identifiers")) return { of, path: text.slice(dot + 1) };
   throw new Fault(
     at,
-    `\`${text}\` is not a field: known are metadata.<path>, identifiers.<path>, platform, app and last_seen_at`,
+    `\`${text}\` is not a field: known are metadata.<path>, identifiers.<path>, platform, app, ${deviceTimes.join(" and ")}`,
   );
 };
 
@@ -113,7 +118,7 @@ const comparison = (field: ConditionField, operator: Comparison, value: Literal)
   return { kind: "compare", field, operator, value, ...(version && { version }) };
 };
 
-const timeOf = ({ kind, text, at }: Token): SeenComparison["than"] => {
+const timeOf = ({ kind, text, at }: Token): TimeComparison["than"] => {
   const source = kind === "text" ? unquote(text) : "";
   const agoMs = source.startsWith("-") ? parseDuration(source.slice(1)) : undefined;
   if (agoMs !== undefined) return { agoMs };
@@ -172,11 +177,11 @@ const parse = (source: string): Condition => {
     return { kind: "topic", name };
   };
 
-  const seen = (): Condition => {
+  const time = (field: DeviceTime): Condition => {
     const operator = take();
     if (operator.kind !== "symbol" || !orders.has(operator.text))
       throw new Fault(operator.at, `expected < <= > or >=, found ${describe(operator)}`);
-    return { kind: "seen", operator: operator.text as Order, than: timeOf(take()) };
+    return { kind: "time", field, operator: operator.text as Order, than: timeOf(take()) };
   };
 
   const exists = (): Condition => {
@@ -189,7 +194,8 @@ const parse = (source: string): Condition => {
   };
 
   const compare = (token: Token): Condition => {
-    if (token.text === "last_seen_at") return seen();
+    const ofDevice = deviceTimes.find((name) => name === token.text);
+    if (ofDevice) return time(ofDevice);
     if (token.text === "exists") return exists();
     const field = fieldOf(token);
     const operator = take();
@@ -248,7 +254,7 @@ export const clausesOf = (condition: Condition): number => {
       return clausesOf(condition.part);
     case "topic":
     case "compare":
-    case "seen":
+    case "time":
     case "exists":
       return 1;
     case "one-of":

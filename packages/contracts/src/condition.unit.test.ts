@@ -79,8 +79,9 @@ describe("a condition", () => {
   });
 });
 
-describe("the time when a device was last seen", () => {
+describe("the times of a device", () => {
   test.each([
+    ["last_opened_at == '-30d'", 16, "expected < <= > or >=, found `==`"],
     ["last_seen_at == '-30d'", 14, "expected < <= > or >=, found `==`"],
     ["last_seen_at in ['-30d']", 14, "expected < <= > or >="],
     ["last_seen_at > 30", 16, "expected a quoted time: '-30d'"],

@@ -14,8 +14,8 @@ export {
   lifeMsOf, PlaceInChunk,pagesOfExpansion, readGroup, SendGroupV1, SendOneV1, SendV1, targetsOfSend, ttlMsOf,
 } from "./commands.ts";
 export {
-  type Compare, type Condition, type ConditionField, clausesOf, holdsVersions, type Literal, type Order, parseCondition,
-  type SeenComparison,
+  type Compare, type Condition, type ConditionField, clausesOf, type DeviceTime, holdsVersions, type Literal, type Order,
+  parseCondition, type TimeComparison,
 } from "./condition.ts";
 export { cutText } from "./cut-text.ts";
 export { batchLimits, DeliverBatchV1, deliveryLine, deliveryQueue, Recipient } from "./deliver-batch.ts";

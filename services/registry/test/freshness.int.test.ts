@@ -31,6 +31,11 @@ const seenDaysAgo = async (days: number, name = `device of ${days} days`): Promi
   await collection().updateOne({ _id: device.id }, { $set: { lastSeenAt: at, updatedAt: at } });
   return get(device.id);
 };
+const open = (device: Device, at: Date) => {
+  const notificationId = newNotificationId(new Date());
+  const data = { project_id: projectId, notification_id: notificationId, device_id: device.id, at: at.toISOString() };
+  return publish(registry.bus, NotificationOpenedV1, data, { id: `${notificationId}/${device.id}` });
+};
 const isSeenNow = ({ last_seen_at }: Device) => Date.parse(last_seen_at ?? "") > Date.now() - day / 2;
 
 describe("a device is seen", () => {
@@ -58,21 +63,40 @@ describe("a device is seen", () => {
   });
 
   test("when it opens a notification, once a day", async () => {
-    const [old, recent] = [await seenDaysAgo(3), await seenDaysAgo(0.5, "recent")];
-    const notificationId = newNotificationId(new Date());
-    const opened = (device: Device, at: Date) =>
-      publish(
-        registry.bus,
-        NotificationOpenedV1,
-        { project_id: projectId, notification_id: notificationId, device_id: device.id, at: at.toISOString() },
-        { id: `${notificationId}/${device.id}` },
-      );
-    await opened(recent, new Date());
+    const [old, seen] = [await seenDaysAgo(3), await seenDaysAgo(0.5, "recent")];
+    await open(seen, new Date(Date.now() - 0.4 * day));
+    await eventually(async () => expect(await get(seen.id)).toHaveProperty("last_opened_at"));
+    const recent = await get(seen.id);
+    await open(recent, new Date());
     // The clock that made this time is ahead.
-    await opened(old, new Date(Date.now() + 400 * day));
+    await open(old, new Date(Date.now() + 400 * day));
     await eventually(async () => expect(isSeenNow(await get(old.id))).toBe(true));
     expect(Date.parse((await get(old.id)).last_seen_at ?? "")).toBeLessThanOrEqual(Date.now());
-    expect((await get(recent.id)).last_seen_at).toBe(recent.last_seen_at);
+    expect(await get(recent.id)).toEqual(recent);
+  });
+
+  test("what it opened counts apart, to within a day, and targets find it", async () => {
+    const [opener, other] = [await seenDaysAgo(0.5, "opener"), await seenDaysAgo(0.5, "other")];
+    expect(opener).not.toHaveProperty("last_opened_at");
+    const openedAt = async () => Date.parse((await get(opener.id)).last_opened_at ?? "");
+    await open(opener, new Date(Date.now() - 3 * day));
+    await eventually(async () => expect(Math.abs((await openedAt()) - (Date.now() - 3 * day))).toBeLessThan(60_000));
+    expect((await get(opener.id)).last_seen_at).toBe(opener.last_seen_at);
+    await open(opener, new Date());
+    await eventually(async () => expect(Date.now() - (await openedAt())).toBeLessThan(60_000));
+    // Another one of the same day is not stored.
+    const before = await collection().findOne({ _id: opener.id });
+    await open(opener, new Date());
+    await open(other, new Date(Date.now() - 40 * day));
+    await eventually(async () => expect(await get(other.id)).toHaveProperty("last_opened_at"));
+    expect(await collection().findOne({ _id: opener.id })).toEqual(before);
+
+    const page = { by: "key", after: "", perPage: 100 } as const;
+    const found = async (match: string) =>
+      (await registry.ask(deviceRequests.list, { projectId, page, match })).data.map(({ id }) => id);
+    expect(await found("condition:last_opened_at > '-30d'")).toEqual([opener.id]);
+    expect(await found("condition:last_opened_at < '-30d'")).toEqual([other.id]);
+    expect(await found("condition:!(last_opened_at > '-50d')")).not.toContain(other.id);
   });
 });
 

@@ -34,7 +34,7 @@ const timelineColumns = columnsFor<DeviceNotification>(
 
 const entries = (device: Device): [string, unknown][] => [
   ...titled(device, "id", "platform", "status", "user_id", "token", "environment", "app", "topics", "metadata"),
-  ...titled(device, "identifiers", "last_seen_at", "created_at", "updated_at"),
+  ...titled(device, "identifiers", "last_seen_at", "last_opened_at", "created_at", "updated_at"),
 ];
 
 const filterOptions = [

@@ -77,6 +77,7 @@ export default function DevicePage() {
                       </Link>
                     ),
                   "Last seen": <Time at={data.last_seen_at} />,
+                  "Last opened": <Time at={data.last_opened_at} />,
                   Created: <Time at={data.created_at} />,
                 }}
               />

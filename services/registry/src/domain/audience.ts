@@ -22,6 +22,8 @@ export type Needed = { readonly paths: readonly string[]; readonly facets: reado
 
 type Collected = { readonly paths: Set<string>; readonly facets: Set<string> };
 
+const storedTimes = { last_seen_at: "lastSeenAt", last_opened_at: "lastOpenedAt" } as const;
+
 /** The platform is in every row. */
 const addPath = (field: ConditionField, { paths }: Collected): void => {
   if (field.of === "app") paths.add("app");
@@ -40,8 +42,8 @@ const collect = (condition: Condition, into: Collected): void => {
     case "topic":
       into.facets.add(topicFacet(condition.name));
       break;
-    case "seen":
-      into.paths.add("lastSeenAt");
+    case "time":
+      into.paths.add(storedTimes[condition.field]);
       break;
     case "exists":
       addPath(condition, into);

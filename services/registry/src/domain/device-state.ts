@@ -49,6 +49,8 @@ export type DeviceState = DeviceInstallation & {
   readonly userTokenIat?: number;
   /** When the app was last active, to within {@link seenEveryMs} if nothing else changed. */
   readonly lastSeenAt?: Date;
+  /** When a notification was last opened on it, to the same precision. */
+  readonly lastOpenedAt?: Date;
 };
 
 /** Apps register on each start. A registration that changes nothing is stored at most once in this time. */

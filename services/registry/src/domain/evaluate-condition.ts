@@ -7,7 +7,7 @@ import {
   type Literal,
   type Order,
   parseVersion,
-  type SeenComparison,
+  type TimeComparison,
 } from "@herald/contracts";
 import { askedIdentifier, identifierMeanings, isComparedByMeaning } from "@herald/rules";
 
@@ -26,7 +26,8 @@ export type Subject = {
   readonly inTopic: (name: string) => boolean;
   readonly value: (of: "metadata" | "identifiers", path: string) => Literal | undefined;
   readonly exists: (of: "metadata" | "identifiers", path: string) => boolean;
-  readonly lastSeenAt: number | undefined;
+  readonly last_seen_at: number | undefined;
+  readonly last_opened_at: number | undefined;
   readonly now: number;
 };
 
@@ -98,8 +99,10 @@ const isInOrder: Readonly<Record<Order, (found: number) => boolean>> = {
   ">=": (found) => found >= 0,
 };
 
-const wasSeen = ({ operator, than }: SeenComparison, { lastSeenAt, now }: Subject): boolean =>
-  lastSeenAt !== undefined && isInOrder[operator](lastSeenAt - ("at" in than ? than.at : now - than.agoMs));
+const isInTime = ({ field, operator, than }: TimeComparison, subject: Subject): boolean => {
+  const at = subject[field];
+  return at !== undefined && isInOrder[operator](at - ("at" in than ? than.at : subject.now - than.agoMs));
+};
 
 /** Whether a device matches a condition. */
 export const evaluateCondition = (condition: Condition, subject: Subject): boolean => {
@@ -115,8 +118,8 @@ export const evaluateCondition = (condition: Condition, subject: Subject): boole
       return subject.inTopic(condition.name);
     case "compare":
       return holds(actual(condition.field), condition);
-    case "seen":
-      return wasSeen(condition, subject);
+    case "time":
+      return isInTime(condition, subject);
     case "exists":
       return "path" in condition ? subject.exists(condition.of, condition.path) : subject.app !== undefined;
     case "one-of": {
@@ -145,7 +148,7 @@ export const candidateClauses = (condition: Condition): Clause[] | undefined => 
     case "one-of":
       return equals(condition.field, condition.values);
     case "not":
-    case "seen":
+    case "time":
     case "exists":
       return undefined;
     case "or": {

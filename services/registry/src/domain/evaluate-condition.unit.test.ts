@@ -1,4 +1,4 @@
-import { type Condition, type Literal, parseCondition } from "@herald/contracts";
+import { type Condition, type DeviceTime, type Literal, parseCondition } from "@herald/contracts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { candidateClauses, evaluateCondition, type Subject } from "./evaluate-condition.ts";
@@ -14,17 +14,18 @@ type Facts = {
   topics?: string[];
   metadata?: Record<string, Literal>;
   identifiers?: Record<string, Literal>;
-  lastSeenAt?: number;
+  times?: Partial<Record<DeviceTime, number>>;
 };
 const now = Date.parse("2030-01-31T09:00:00Z");
 const day = 86_400_000;
-const subject = ({ app, topics = [], metadata = {}, identifiers = {}, lastSeenAt }: Facts): Subject => ({
+const subject = ({ app, topics = [], metadata = {}, identifiers = {}, times }: Facts): Subject => ({
   platform: "ios",
   app,
   inTopic: (name) => topics.includes(name),
   value: (of, path) => (of === "metadata" ? metadata : identifiers)[path],
   exists: (of, path) => Object.hasOwn(of === "metadata" ? metadata : identifiers, path),
-  lastSeenAt,
+  last_seen_at: times?.last_seen_at,
+  last_opened_at: times?.last_opened_at,
   now,
 });
 
@@ -112,7 +113,7 @@ describe("a condition", () => {
   });
 });
 
-describe("the time when a device was last seen", () => {
+describe("a time of a device", () => {
   test.each([
     ["last_seen_at > '-30d'", 30 * day - 1, true],
     ["last_seen_at > '-30d'", 30 * day, false],
@@ -124,13 +125,25 @@ describe("the time when a device was last seen", () => {
     ["last_seen_at > '2030-01-30T10:00:00+01:00'", day - 1, true],
     ["last_seen_at > '2030-01-30T09:00:00Z'", day, false],
     ["!(last_seen_at > '-1d') && 'a' in topics", 2 * day, true],
+    ["last_opened_at > '-30d'", 30 * day - 1, false],
   ])("%s of one %i ms ago is %s", (source, ago, truth) => {
-    expect(evaluateCondition(parsed(source), subject({ topics: ["a"], lastSeenAt: now - ago }))).toBe(truth);
+    expect(evaluateCondition(parsed(source), subject({ topics: ["a"], times: { last_seen_at: now - ago } }))).toBe(
+      truth,
+    );
   });
 
-  test.each(["last_seen_at > '-30d'", "last_seen_at < '-30d'"])("%s is false of a device without one", (source) => {
-    expect(evaluateCondition(parsed(source), subject({}))).toBe(false);
+  test("is not another one", () => {
+    const device = subject({ times: { last_seen_at: now - 2 * day, last_opened_at: now - 40 * day } });
+    const truths = ["last_opened_at < '-30d'", "last_seen_at > '-3d'", "!(last_opened_at > '-30d')"];
+    for (const source of truths) expect(evaluateCondition(parsed(source), device), source).toBe(true);
   });
+
+  test.each(["last_seen_at > '-30d'", "last_seen_at < '-30d'", "last_opened_at < '-30d'"])(
+    "%s is false of a device without one",
+    (source) => {
+      expect(evaluateCondition(parsed(source), subject({}))).toBe(false);
+    },
+  );
 });
 
 describe("whether a field exists", () => {

@@ -13,6 +13,7 @@ export type Candidate = {
   readonly metadata?: AppData;
   readonly identifiers?: AppData;
   readonly lastSeenAt?: Date;
+  readonly lastOpenedAt?: Date;
 };
 
 /** The value at a path of keys joined by `.`; arrays are not entered. */
@@ -41,7 +42,8 @@ export const matches = (target: Target, device: Candidate, now = Date.now()): bo
       inTopic: (name) => device.facets.has(topicFacet(name)),
       value: (of, path) => literal(valueAt(device[of], path)),
       exists: (of, path) => (valueAt(device[of], path) ?? null) !== null,
-      lastSeenAt: device.lastSeenAt?.getTime(),
+      last_seen_at: device.lastSeenAt?.getTime(),
+      last_opened_at: device.lastOpenedAt?.getTime(),
       now,
     });
   const key = keyOf(target);

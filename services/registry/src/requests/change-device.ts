@@ -74,6 +74,7 @@ export const deviceView = (device: DeviceDocument): Device => ({
   user_id: device.userId ?? null,
   ...(device.identifiedAt && { identified_at: device.identifiedAt.toISOString() }),
   ...(device.lastSeenAt && { last_seen_at: device.lastSeenAt.toISOString() }),
+  ...(device.lastOpenedAt && { last_opened_at: device.lastOpenedAt.toISOString() }),
   created_at: device.createdAt.toISOString(),
   updated_at: device.updatedAt.toISOString(),
 });

@@ -28,7 +28,7 @@ export const ruleFields = { preferences: 1, userPreferences: 1, timeZone: 1 } as
 
 /** The fields of a device that a page reads; those of rules, `facets` and data only if the send needs them. */
 export type AudienceRow = Pick<DeviceDocument, "_id" | keyof typeof audienceFields> &
-  Partial<Pick<DeviceDocument, "tokens" | "facets" | "metadata" | "identifiers" | "lastSeenAt">> &
+  Partial<Pick<DeviceDocument, "tokens" | "facets" | "metadata" | "identifiers" | "lastSeenAt" | "lastOpenedAt">> &
   Partial<Pick<DeviceDocument, keyof typeof ruleFields>>;
 
 /** The fields that show whether two devices are the same app installation of the same user. */

@@ -148,7 +148,12 @@ const inRange = ({ after, upTo }: IdRange) =>
 
 /** A device of an installation, with what the targets need of it. */
 export type InstalledRow = Pick<DeviceDocument, "_id" | "platform" | "token"> &
-  Partial<Pick<DeviceDocument, "app" | "installationKey" | "facets" | "metadata" | "identifiers" | "lastSeenAt">>;
+  Partial<
+    Pick<
+      DeviceDocument,
+      "app" | "installationKey" | "facets" | "metadata" | "identifiers" | "lastSeenAt" | "lastOpenedAt"
+    >
+  >;
 
 /** Rows in memory at a time, beside the batch of the driver, which is at most 16 MB. */
 const partSize = 100;

@@ -15,7 +15,7 @@ const groups = { max: 500, concurrent: 1, intervalMs: 250 };
 const update = async (
   devices: Collection<DeviceDocument>,
   seen: readonly SeenDevice[],
-  fields: readonly ("lastSeenAt" | "tokenUpdatedAt")[],
+  fields: readonly ("lastSeenAt" | "lastOpenedAt" | "tokenUpdatedAt")[],
   filter: Filter<DeviceDocument> = {},
 ): Promise<void> => {
   const at = new Date(Math.min(...seen.map((one) => one.at.getTime())));
@@ -51,8 +51,8 @@ export const recordOpened =
   async (opened: readonly SeenDevice[]): Promise<void> => {
     for (const seen of Map.groupBy(opened, ({ at }) => Math.floor(at.getTime() / 3_600_000)).values()) {
       const latest = Math.max(...seen.map(({ at }) => at.getTime()));
-      const due = [{ lastSeenAt: { $lt: new Date(latest - seenEveryMs) } }, { lastSeenAt: { $exists: false } }];
-      await update(devices, seen, ["lastSeenAt"], { $or: due });
+      const due = [{ lastOpenedAt: { $lt: new Date(latest - seenEveryMs) } }, { lastOpenedAt: { $exists: false } }];
+      await update(devices, seen, ["lastSeenAt", "lastOpenedAt"], { $or: due });
     }
   };
 

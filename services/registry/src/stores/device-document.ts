@@ -122,6 +122,7 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   userClaimed: state.userClaimed,
   userTokenIat: state.userTokenIat,
   lastSeenAt: state.lastSeenAt,
+  lastOpenedAt: state.lastOpenedAt,
   updatedAt: at,
 });
 

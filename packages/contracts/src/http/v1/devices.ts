@@ -73,6 +73,9 @@ export const Device = named(
       description:
         "When its app last registered, logged in, wrote metadata or opened a notification; stored at most once a day",
     }),
+    last_opened_at: z.iso.datetime().optional().meta({
+      description: "When a notification was last opened on it, to within a day; absent: none was",
+    }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   },
@@ -91,6 +94,7 @@ export const Device = named(
         user_id: "u_8412",
         identified_at: "2030-01-31T09:00:00.000Z",
         last_seen_at: "2030-01-31T09:00:00.000Z",
+        last_opened_at: "2030-01-31T09:00:00.000Z",
         created_at: "2030-01-01T09:00:00.000Z",
         updated_at: "2030-01-31T09:00:00.000Z",
       },

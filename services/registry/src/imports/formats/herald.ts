@@ -7,7 +7,9 @@ import { definedFields, listFrom, textFrom, timeFrom } from "./values.ts";
  * Fields of a Herald export that an import ignores: times, ids and states of the exporting installation, and the tokens of push types,
  * which an app sends at its next start.
  */
-const ofExport = new Set(["tokens", "id", "inactive_reason", "identified_at", "created_at", "updated_at", "bucket"]);
+const ofExport = new Set([
+  ...["tokens", "id", "inactive_reason", "identified_at", "last_opened_at", "created_at", "updated_at", "bucket"],
+]);
 const nested = ["metadata", "identifiers", "keys"] as const;
 const lists = ["topics", "capabilities"] as const;
 const scalars = Object.keys(PutDevice.shape).filter(
