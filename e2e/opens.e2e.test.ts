@@ -78,6 +78,11 @@ describe("opens", () => {
         time_to_open: { p50: expect.any(Number) },
       });
     });
+    const match = encodeURIComponent("condition:last_opened_at > '-1h'");
+    await eventually(async () => {
+      const devices: { id: string }[] = (await project.call(`GET /devices?match=${match}`)).body.data;
+      expect([first, second].map((one) => devices.some((found) => found.id === one.id))).toEqual([true, false]);
+    });
     const rows = await project.deliveries(id);
     const opened = rows.map(({ device_id, opened_at }) => [device_id, opened_at !== undefined]);
     expect(Object.fromEntries(opened)).toEqual({ [first.id]: true, [second.id]: false });
