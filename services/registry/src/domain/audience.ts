@@ -22,7 +22,8 @@ export type Needed = { readonly paths: readonly string[]; readonly facets: reado
 
 type Collected = { readonly paths: Set<string>; readonly facets: Set<string> };
 
-const storedTimes = { last_seen_at: "lastSeenAt", last_opened_at: "lastOpenedAt" } as const;
+/** The fields of a stored device that conditions name otherwise. */
+export const storedTimes = { last_seen_at: "lastSeenAt", last_opened_at: "lastOpenedAt" } as const;
 
 /** The platform is in every row. */
 const addPath = (field: ConditionField, { paths }: Collected): void => {

@@ -3,6 +3,7 @@ import {
   type Condition,
   type ConditionField,
   compareVersions,
+  type DeviceTime,
   holdsVersions,
   type Literal,
   type Order,
@@ -26,8 +27,7 @@ export type Subject = {
   readonly inTopic: (name: string) => boolean;
   readonly value: (of: "metadata" | "identifiers", path: string) => Literal | undefined;
   readonly exists: (of: "metadata" | "identifiers", path: string) => boolean;
-  readonly last_seen_at: number | undefined;
-  readonly last_opened_at: number | undefined;
+  readonly time: (field: DeviceTime) => number | undefined;
   readonly now: number;
 };
 
@@ -100,7 +100,7 @@ const isInOrder: Readonly<Record<Order, (found: number) => boolean>> = {
 };
 
 const isInTime = ({ field, operator, than }: TimeComparison, subject: Subject): boolean => {
-  const at = subject[field];
+  const at = subject.time(field);
   return at !== undefined && isInOrder[operator](at - ("at" in than ? than.at : subject.now - than.agoMs));
 };
 

@@ -24,8 +24,7 @@ const subject = ({ app, topics = [], metadata = {}, identifiers = {}, times }: F
   inTopic: (name) => topics.includes(name),
   value: (of, path) => (of === "metadata" ? metadata : identifiers)[path],
   exists: (of, path) => Object.hasOwn(of === "metadata" ? metadata : identifiers, path),
-  last_seen_at: times?.last_seen_at,
-  last_opened_at: times?.last_opened_at,
+  time: (field) => times?.[field],
   now,
 });
 

@@ -1,5 +1,5 @@
 import type { AppData, DeviceId, Platform, Target } from "@herald/contracts";
-import { type DeviceLookup, keyOf } from "./audience.ts";
+import { type DeviceLookup, keyOf, storedTimes } from "./audience.ts";
 import { evaluateCondition } from "./evaluate-condition.ts";
 import { literal, scalarText, topicFacet } from "./facets.ts";
 
@@ -42,8 +42,7 @@ export const matches = (target: Target, device: Candidate, now = Date.now()): bo
       inTopic: (name) => device.facets.has(topicFacet(name)),
       value: (of, path) => literal(valueAt(device[of], path)),
       exists: (of, path) => (valueAt(device[of], path) ?? null) !== null,
-      last_seen_at: device.lastSeenAt?.getTime(),
-      last_opened_at: device.lastOpenedAt?.getTime(),
+      time: (field) => device[storedTimes[field]]?.getTime(),
       now,
     });
   const key = keyOf(target);
