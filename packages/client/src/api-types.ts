@@ -14,6 +14,339 @@ export type Target =
   | `${"metadata" | "identifiers"}:${string}=${string}`
   | `condition:${string}`;
 
+export type DeclaredVariable = {
+  type: Open<"string" | "number" | "boolean" | "datetime">;
+  /** The value where a send gives none; absent: a send must give one */
+  fallback?: string | number | boolean;
+};
+
+/** `proposed`: it waits for an operator's approval. `paused`: it was paused itself; while its project is paused, it keeps the status that it has */
+export type NotificationStatus = Open<
+  "proposed" | "scheduled" | "accepted" | "sending" | "paused" | "completed" | "cancelled" | "expired"
+>;
+
+export type PushType = Open<
+  "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | "liveactivity"
+>;
+
+export type ActivityPush = {
+  id: string;
+  /** Absent: of the end at `ends_at` */
+  version?: number;
+  event: ActivityEvent;
+  attributes_type?: string;
+  /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
+  attributes?: Record<string, unknown>;
+  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
+  content_state: Record<string, unknown>;
+  /** Seconds since 1970. iOS ignores a state older than the shown one */
+  timestamp: number;
+  alert?: ActivityAlert;
+  stale_at?: string;
+  dismiss_at?: string;
+  relevance?: number;
+  /** Of a join: the activity has ended */
+  ended?: true;
+};
+
+export type ActivityEvent = Open<"start" | "update" | "end" | "join">;
+
+export type ActivityAlert = {
+  title: string;
+  body: string;
+  /** The name of a sound in the app */
+  sound?: string;
+};
+
+export type TemplateVersion = {
+  name: string;
+  version: number;
+};
+
+export type RecipientList = {
+  kind: RecipientKind;
+  /** How many came with the request */
+  lines?: number;
+  /** They are uploaded as a file */
+  upload?: true;
+};
+
+export type RecipientKind = Open<"user" | "device" | "token">;
+
+export type RolloutState = {
+  /** A first part of the audience, chosen by chance; absent: none */
+  canary?: {
+    /** Which share of the audience gets it first */
+    share: number;
+    /** How long the others wait, from its beginning; absent: `10m` */
+    wait?: string;
+  };
+  /** How many devices are released a minute, give or take a 4096th of the audience; at least as many as reach all of them in 400 minutes. A change may only lower it */
+  per_minute?: number;
+  /** It is paused when more devices failed, judged from 50 outcomes on; absent: never */
+  stop_if?: {
+    /** The share of devices that failed, of those with an outcome */
+    failed: number;
+    /** Devices whose app is gone count as failed, too; absent: they do not */
+    unregistered?: true;
+  };
+  phase: RolloutPhase;
+  /** Why the phase is `held` */
+  held?: HeldReason;
+  /** How many devices it has, estimated; absent: not known yet */
+  audience?: number;
+  /** Devices that were released so far */
+  released: number;
+  /** Devices a minute of the last part; absent: no part has ended */
+  rate?: number;
+  /** When the next part begins; absent: none waits */
+  next_at?: string;
+  /** Devices that were accepted or failed */
+  outcomes: number;
+  /** Devices of these that count as failed */
+  failed: number;
+};
+
+/** `waiting`: for its time, or that of the others behind the canary. `held`: it goes on when devices that were released have an outcome */
+export type RolloutPhase = Open<"waiting" | "canary" | "rolling" | "held" | "done">;
+
+/** `provider-paused`: devices wait because their provider is paused. `throttled`: devices are sent to more slowly than they are released. `few-outcomes`: fewer than 50 devices have an outcome by which to judge */
+export type HeldReason = Open<"provider-paused" | "throttled" | "few-outcomes">;
+
+/** `devices` = `accepted` + `failed` + `expired` + `cancelled` + `skipped` + `pending`, always */
+export type NotificationCounts = {
+  devices: number;
+  accepted: number;
+  failed: number;
+  expired: number;
+  cancelled: number;
+  skipped: number;
+  pending: number;
+  opened: number;
+  /** Accepted devices that were asked to report that the push arrived */
+  receipts_asked: number;
+  /** Devices whose app ran with this push; not that a person saw it. May exceed `receipts_asked` */
+  received: number;
+  /** Devices whose user dismissed it; iOS: explicitly */
+  dismissed: number;
+  /** Opens by the button that was pressed; absent: none */
+  buttons?: Record<string, number>;
+};
+
+export type NotificationOpens = {
+  /** `opened` / `accepted`; null before any is accepted */
+  open_rate: number | null;
+  first_opened_at?: string;
+  last_opened_at?: string;
+  /** Seconds from acceptance or `send_at` to the open, by percentile and within 3 %; all opens */
+  time_to_open?: {
+    p50: number;
+    p75: number;
+    p90: number;
+    p99: number;
+  };
+};
+
+export type Wave = {
+  /** When it begins */
+  at: string;
+  status: WaveStatus;
+  /** The time zones whose clocks then show the local time; `none`: devices without a time zone */
+  time_zones: string[];
+  /** Absent until it has been addressed */
+  devices?: number;
+};
+
+/** `sent`: all its devices are addressed; their results may follow. `skipped`: its devices get nothing, because their clocks had passed the time */
+export type WaveStatus = Open<"scheduled" | "sending" | "sent" | "skipped">;
+
+export type Approval = {
+  status: Open<"proposed" | "approved" | "rejected" | "expired" | "cancelled">;
+  /** Sends to more devices need approval */
+  limit: number;
+  /** The devices that it would reach, estimated; of an upload its recipients, once it is complete. Absent: not known, registry did not answer */
+  devices?: number;
+  sender: Author;
+  /** When it is cancelled unless it was approved */
+  expires_at: string;
+  /** Who approved or rejected it */
+  by?: Author;
+  at?: string;
+  reason?: string;
+};
+
+export type Author = {
+  id: string | string | "root";
+  /** Of an operator */
+  name?: string;
+};
+
+/** Since when nothing is sent, and who paused it */
+export type Pause = {
+  at: string;
+  /** Absent: its rollout stopped by itself */
+  by?: Author;
+  reason?: string;
+};
+
+export type SharedContent = {
+  /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
+  title?: string;
+  /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
+  body?: string;
+  /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+  link_to?: string;
+  /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
+  image?: string;
+  /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
+  app?: string;
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald`, `receipt` and `aps`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
+  data?: Record<string, string>;
+  /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
+  badge?: number;
+  /** https URL of a small one-coloured image that stands for the app in Android's status bar. Web: `notification.badge`. iOS and Android apps ignore it */
+  badge_image?: string;
+  /** https URL of an image that stands for the sender. Web: `notification.icon`. iOS and Android apps ignore it */
+  icon?: string;
+  /** iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere */
+  sound?: string;
+  /** iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it */
+  category?: string;
+  /** Android: the action of the intent filter whose activity a tap starts; absent: the app's launcher activity. iOS and web ignore it */
+  click_action?: string;
+  /** How much it may interrupt. iOS: `aps.interruption-level`; `time-sensitive` and `critical` need Apple's entitlements, and `critical` plays `sound`, or the default sound, even if the device is muted. Android: `notification_priority` `PRIORITY_LOW`, `PRIORITY_DEFAULT`, `PRIORITY_HIGH` or `PRIORITY_MAX`, for versions without notification channels. Web: `Urgency` `low`, `normal`, `high` or `high`, instead of that of `priority`. Silent notifications ignore it */
+  urgency?: Open<"passive" | "active" | "time-sensitive" | "critical">;
+  /** How important it is among the app's notifications, from 0 to 1. iOS: `aps.relevance-score`, which orders its summary. Android and web ignore it */
+  relevance?: number;
+  /** Notifications with the same thread are grouped. iOS: `aps.thread-id`. Android: `data.thread`, for an app that groups them. Web ignores it */
+  thread?: string;
+  /** Android: the id of the notification channel, which the app has created; absent or unknown: the channel that the app's manifest names. iOS and web ignore it */
+  android_channel?: string;
+  /** The share of the devices that are asked to report that the push arrived: `true` or 1: all; absent: the project's `receipts`. Asks devices that registered the capability `receipts`. Android: only with the capability `draws` and `priority` `high`, because the app must draw the notification then: a phone on which the app was force-stopped, or that its vendor restricts, shows nothing of it, so asking may lower delivery there. Silent notifications are not asked */
+  receipts?: boolean | number;
+  /** Up to three buttons, for devices that registered the capability `buttons`; Android: with `draws` and `priority` `high`. Not with `category` or `silent`. A press is an open with `button` */
+  buttons?: {
+    id: string;
+    title: string;
+    /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+    link_to?: string;
+    /** `false`: the press is reported and the app stays closed; not with `link_to` */
+    opens?: boolean;
+    /** Shown as a warning where the platform can */
+    destructive?: boolean;
+  }[];
+  /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
+  silent?: boolean;
+  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
+  priority?: Open<"high" | "normal">;
+  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
+  ttl?: number;
+  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced. The push that arrives last replaces the others, and pushes sent within a second may arrive in any order: send the next one after `io.herald.delivery.accepted.v1` of the one before, or put a version into `data` and let the app drop older ones. Updates of a Live Activity are in order */
+  collapse_id?: string;
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind?: string;
+  /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+  labels?: Record<string, string>;
+  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
+  time_zone?: string;
+  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
+  past?: Open<"skip" | "now" | "tomorrow">;
+  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets those for its `identifiers.current_locale`, by what locales mean: `zh-Hant` is also for `zh-TW`, `es-419` for `es-MX`, `pt-BR` for `pt-PT` if nothing is nearer, but never another script; otherwise the notification's own. A field that a localization leaves out is the notification's own */
+  localizations?: Record<
+    string,
+    {
+      /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
+      title?: string;
+      /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
+      body?: string;
+      /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+      link_to?: string;
+      /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
+      image?: string;
+      /** Titles of `buttons` by their ids */
+      buttons?: Record<string, string>;
+    }
+  >;
+  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. Herald's own `notification_id`, `project_id`, `token`, `receipt` and `buttons` are reserved. iOS alone */
+  ios?: Record<string, unknown>;
+  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Fields that FCM's HTTP v1 API does not have or would refuse are refused, and so are its target and `android.data`, which would replace Herald's values. Android alone */
+  android?: Record<string, unknown>;
+  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Herald's own `notification_id`, `project_id`, `token`, `receipt`, `buttons` and `web_push` are reserved. Web alone */
+  web?: Record<string, unknown>;
+};
+
+export type Platform = Open<"ios" | "android" | "web">;
+
+export type DeliveryStatus = Open<"pending" | "accepted" | "failed" | "expired" | "cancelled" | "skipped">;
+
+export type DeliveryOutcome = {
+  platform: Platform;
+  status: DeliveryStatus;
+  /** The user that the device belonged to when the push was sent */
+  user_id?: string;
+  /** Why it was not accepted: a delivery reason (/docs/errors#reasons) */
+  reason?: string;
+  /** The provider's own words */
+  provider_reason?: string;
+  /** The provider's id of the push */
+  provider_id?: string;
+  /** The device may have received it twice */
+  possible_repeat: boolean;
+  /** How often it was sent, at most eight times. Sends that the provider certainly did not process do not count: it could not be reached, was unavailable, or limited its senders */
+  attempts: number;
+  at: string;
+  /** The device was asked to report the arrival; absent: no */
+  receipt_asked?: boolean;
+  /** When its app ran with this push */
+  received_at?: string;
+  dismissed_at?: string;
+  opened_at?: string;
+  /** The button that opened it; absent: none */
+  button?: string;
+};
+
+export type ActivityStatus = Open<"active" | "ended">;
+
+export type ActivityFacts = {
+  id: string;
+  status: ActivityStatus;
+  /** Increases with each state */
+  version: number;
+  /** The name of the app's `ActivityAttributes` */
+  attributes_type: string;
+  /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
+  attributes: Record<string, unknown>;
+  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
+  content_state: Record<string, unknown>;
+  /** Which of the app's activities iOS shows first: the highest */
+  relevance?: number;
+  ends_at: string;
+  created_at: string;
+  /** When its newest version was written */
+  updated_at: string;
+  ended_at?: string;
+  dismiss_at?: string;
+};
+
+export type StatsFigures = {
+  /** Devices whose provider accepted */
+  sent: number;
+  /** Devices that failed; expired and cancelled ones are not among them */
+  failed: number;
+  /** Devices that got nothing because of a rule, such as a cap */
+  skipped: number;
+  /** Devices that opened */
+  opened: number;
+  /** Devices of `sent` that were asked for a receipt */
+  receipts_asked: number;
+  /** Devices that reported the arrival */
+  received: number;
+  /** Devices whose user dismissed it */
+  dismissed: number;
+  /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
+  open_rate: number | null;
+};
+
 export type Device = {
   id: string;
   /** Complete for the scopes `devices` and `export`, and for the device itself; for others `…` and its last eight characters, because an app identifies itself by it */
@@ -50,8 +383,6 @@ export type Device = {
   created_at: string;
   updated_at: string;
 };
-
-export type Platform = Open<"ios" | "android" | "web">;
 
 export type Provider = Open<"apns" | "fcm" | "webpush">;
 
@@ -188,8 +519,6 @@ export type Recipients = {
   errors?: LineError[];
 };
 
-export type RecipientKind = Open<"user" | "device" | "token">;
-
 export type ExportedDevice = Device & {
   /** Only with `include=keys` */
   keys?: WebPushKeys;
@@ -223,8 +552,6 @@ export type ExportedDelivery = {
   /** The device was asked to report the arrival; absent: no */
   receipt_asked?: boolean;
 };
-
-export type DeliveryStatus = Open<"pending" | "accepted" | "failed" | "expired" | "cancelled" | "skipped">;
 
 export type ExportedOpen = {
   /** The id of the row, for `after`: notification and device */
@@ -339,106 +666,11 @@ export type Template = {
   content: TemplateContent;
 };
 
-export type Author = {
-  id: string | string | "root";
-  /** Of an operator */
-  name?: string;
-};
-
 /** The fields of a notification without `targets` and `send_at`. `title`, `body`, `link_to`, `image` and the values of `data` are Liquid: they show the declared variables, `device.metadata.<path>`, `device.identifiers.<path>` and `user.id` */
-export type TemplateContent = {
-  /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
-  title?: string;
-  /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
-  body?: string;
-  /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
-  link_to?: string;
-  /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
-  image?: string;
-  /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
-  app?: string;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald`, `receipt` and `aps`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
-  data?: Record<string, string>;
-  /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
-  badge?: number;
-  /** https URL of a small one-coloured image that stands for the app in Android's status bar. Web: `notification.badge`. iOS and Android apps ignore it */
-  badge_image?: string;
-  /** https URL of an image that stands for the sender. Web: `notification.icon`. iOS and Android apps ignore it */
-  icon?: string;
-  /** iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere */
-  sound?: string;
-  /** iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it */
-  category?: string;
-  /** Android: the action of the intent filter whose activity a tap starts; absent: the app's launcher activity. iOS and web ignore it */
-  click_action?: string;
-  /** How much it may interrupt. iOS: `aps.interruption-level`; `time-sensitive` and `critical` need Apple's entitlements, and `critical` plays `sound`, or the default sound, even if the device is muted. Android: `notification_priority` `PRIORITY_LOW`, `PRIORITY_DEFAULT`, `PRIORITY_HIGH` or `PRIORITY_MAX`, for versions without notification channels. Web: `Urgency` `low`, `normal`, `high` or `high`, instead of that of `priority`. Silent notifications ignore it */
-  urgency?: Open<"passive" | "active" | "time-sensitive" | "critical">;
-  /** How important it is among the app's notifications, from 0 to 1. iOS: `aps.relevance-score`, which orders its summary. Android and web ignore it */
-  relevance?: number;
-  /** Notifications with the same thread are grouped. iOS: `aps.thread-id`. Android: `data.thread`, for an app that groups them. Web ignores it */
-  thread?: string;
-  /** Android: the id of the notification channel, which the app has created; absent or unknown: the channel that the app's manifest names. iOS and web ignore it */
-  android_channel?: string;
-  /** The share of the devices that are asked to report that the push arrived: `true` or 1: all; absent: the project's `receipts`. Asks devices that registered the capability `receipts`. Android: only with the capability `draws` and `priority` `high`, because the app must draw the notification then: a phone on which the app was force-stopped, or that its vendor restricts, shows nothing of it, so asking may lower delivery there. Silent notifications are not asked */
-  receipts?: boolean | number;
-  /** Up to three buttons, for devices that registered the capability `buttons`; Android: with `draws` and `priority` `high`. Not with `category` or `silent`. A press is an open with `button` */
-  buttons?: {
-    id: string;
-    title: string;
-    /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
-    link_to?: string;
-    /** `false`: the press is reported and the app stays closed; not with `link_to` */
-    opens?: boolean;
-    /** Shown as a warning where the platform can */
-    destructive?: boolean;
-  }[];
-  /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
-  silent?: boolean;
-  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
-  priority?: Open<"high" | "normal">;
-  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
-  ttl?: number;
-  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced. The push that arrives last replaces the others, and pushes sent within a second may arrive in any order: send the next one after `io.herald.delivery.accepted.v1` of the one before, or put a version into `data` and let the app drop older ones. Updates of a Live Activity are in order */
-  collapse_id?: string;
-  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
-  kind?: string;
-  /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
-  labels?: Record<string, string>;
-  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
-  time_zone?: string;
-  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
-  past?: Open<"skip" | "now" | "tomorrow">;
-  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets those for its `identifiers.current_locale`, by what locales mean: `zh-Hant` is also for `zh-TW`, `es-419` for `es-MX`, `pt-BR` for `pt-PT` if nothing is nearer, but never another script; otherwise the notification's own. A field that a localization leaves out is the notification's own */
-  localizations?: Record<
-    string,
-    {
-      /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
-      title?: string;
-      /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
-      body?: string;
-      /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
-      link_to?: string;
-      /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
-      image?: string;
-      /** Titles of `buttons` by their ids */
-      buttons?: Record<string, string>;
-    }
-  >;
-  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. Herald's own `notification_id`, `project_id`, `token`, `receipt` and `buttons` are reserved. iOS alone */
-  ios?: Record<string, unknown>;
-  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Fields that FCM's HTTP v1 API does not have or would refuse are refused, and so are its target and `android.data`, which would replace Herald's values. Android alone */
-  android?: Record<string, unknown>;
-  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Herald's own `notification_id`, `project_id`, `token`, `receipt`, `buttons` and `web_push` are reserved. Web alone */
-  web?: Record<string, unknown>;
+export type TemplateContent = SharedContent & {
   variables?: Record<string, DeclaredVariable>;
   /** The language of the texts outside `localizations`, for their dates, numbers and plurals; absent: `en` */
   locale?: string;
-};
-
-export type DeclaredVariable = {
-  type: Open<"string" | "number" | "boolean" | "datetime">;
-  /** The value where a send gives none; absent: a send must give one */
-  fallback?: string | number | boolean;
 };
 
 export type TemplateSummary = {
@@ -473,68 +705,11 @@ export type PlatformPreview = {
   problems: string[];
 };
 
-export type Notification = {
+export type Notification = SharedContent & {
   id: string;
   status: NotificationStatus;
-  /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
-  title?: string;
-  /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
-  body?: string;
-  /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
-  link_to?: string;
-  /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
-  image?: string;
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
   targets: string[];
-  /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
-  app?: string;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald`, `receipt` and `aps`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
-  data?: Record<string, string>;
-  /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
-  badge?: number;
-  /** https URL of a small one-coloured image that stands for the app in Android's status bar. Web: `notification.badge`. iOS and Android apps ignore it */
-  badge_image?: string;
-  /** https URL of an image that stands for the sender. Web: `notification.icon`. iOS and Android apps ignore it */
-  icon?: string;
-  /** iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere */
-  sound?: string;
-  /** iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it */
-  category?: string;
-  /** Android: the action of the intent filter whose activity a tap starts; absent: the app's launcher activity. iOS and web ignore it */
-  click_action?: string;
-  /** How much it may interrupt. iOS: `aps.interruption-level`; `time-sensitive` and `critical` need Apple's entitlements, and `critical` plays `sound`, or the default sound, even if the device is muted. Android: `notification_priority` `PRIORITY_LOW`, `PRIORITY_DEFAULT`, `PRIORITY_HIGH` or `PRIORITY_MAX`, for versions without notification channels. Web: `Urgency` `low`, `normal`, `high` or `high`, instead of that of `priority`. Silent notifications ignore it */
-  urgency?: Open<"passive" | "active" | "time-sensitive" | "critical">;
-  /** How important it is among the app's notifications, from 0 to 1. iOS: `aps.relevance-score`, which orders its summary. Android and web ignore it */
-  relevance?: number;
-  /** Notifications with the same thread are grouped. iOS: `aps.thread-id`. Android: `data.thread`, for an app that groups them. Web ignores it */
-  thread?: string;
-  /** Android: the id of the notification channel, which the app has created; absent or unknown: the channel that the app's manifest names. iOS and web ignore it */
-  android_channel?: string;
-  /** The share of the devices that are asked to report that the push arrived: `true` or 1: all; absent: the project's `receipts`. Asks devices that registered the capability `receipts`. Android: only with the capability `draws` and `priority` `high`, because the app must draw the notification then: a phone on which the app was force-stopped, or that its vendor restricts, shows nothing of it, so asking may lower delivery there. Silent notifications are not asked */
-  receipts?: boolean | number;
-  /** Up to three buttons, for devices that registered the capability `buttons`; Android: with `draws` and `priority` `high`. Not with `category` or `silent`. A press is an open with `button` */
-  buttons?: {
-    id: string;
-    title: string;
-    /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
-    link_to?: string;
-    /** `false`: the press is reported and the app stays closed; not with `link_to` */
-    opens?: boolean;
-    /** Shown as a warning where the platform can */
-    destructive?: boolean;
-  }[];
-  /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
-  silent?: boolean;
-  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
-  priority?: Open<"high" | "normal">;
-  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
-  ttl?: number;
-  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced. The push that arrives last replaces the others, and pushes sent within a second may arrive in any order: send the next one after `io.herald.delivery.accepted.v1` of the one before, or put a version into `data` and let the app drop older ones. Updates of a Live Activity are in order */
-  collapse_id?: string;
-  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
-  kind?: string;
-  /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
-  labels?: Record<string, string>;
   /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
   push_type?: PushType;
   /** The kind of the control that a push of the type `controls` updates */
@@ -547,34 +722,8 @@ export type Notification = {
   recipients?: RecipientList;
   /** When to send it, at most 30 days ahead: a time with offset, or without one beside `time_zone`. Absent or past: now. Where clocks skip a local time, the first instant after the gap; where they show it twice, the first */
   send_at?: string;
-  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
-  time_zone?: string;
-  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
-  past?: Open<"skip" | "now" | "tomorrow">;
   /** Absent: it reaches all devices at once */
   rollout?: RolloutState;
-  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets those for its `identifiers.current_locale`, by what locales mean: `zh-Hant` is also for `zh-TW`, `es-419` for `es-MX`, `pt-BR` for `pt-PT` if nothing is nearer, but never another script; otherwise the notification's own. A field that a localization leaves out is the notification's own */
-  localizations?: Record<
-    string,
-    {
-      /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
-      title?: string;
-      /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
-      body?: string;
-      /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
-      link_to?: string;
-      /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
-      image?: string;
-      /** Titles of `buttons` by their ids */
-      buttons?: Record<string, string>;
-    }
-  >;
-  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. Herald's own `notification_id`, `project_id`, `token`, `receipt` and `buttons` are reserved. iOS alone */
-  ios?: Record<string, unknown>;
-  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Fields that FCM's HTTP v1 API does not have or would refuse are refused, and so are its target and `android.data`, which would replace Herald's values. Android alone */
-  android?: Record<string, unknown>;
-  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Herald's own `notification_id`, `project_id`, `token`, `receipt`, `buttons` and `web_push` are reserved. Web alone */
-  web?: Record<string, unknown>;
   counts: NotificationCounts;
   /** At most 10 s behind; in the answers to reads alone */
   opens?: NotificationOpens;
@@ -594,167 +743,6 @@ export type Notification = {
   completed_at?: string;
 };
 
-/** `proposed`: it waits for an operator's approval. `paused`: it was paused itself; while its project is paused, it keeps the status that it has */
-export type NotificationStatus = Open<
-  "proposed" | "scheduled" | "accepted" | "sending" | "paused" | "completed" | "cancelled" | "expired"
->;
-
-export type PushType = Open<
-  "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | "liveactivity"
->;
-
-export type ActivityPush = {
-  id: string;
-  /** Absent: of the end at `ends_at` */
-  version?: number;
-  event: ActivityEvent;
-  attributes_type?: string;
-  /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
-  attributes?: Record<string, unknown>;
-  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
-  content_state: Record<string, unknown>;
-  /** Seconds since 1970. iOS ignores a state older than the shown one */
-  timestamp: number;
-  alert?: ActivityAlert;
-  stale_at?: string;
-  dismiss_at?: string;
-  relevance?: number;
-  /** Of a join: the activity has ended */
-  ended?: true;
-};
-
-export type ActivityEvent = Open<"start" | "update" | "end" | "join">;
-
-export type ActivityAlert = {
-  title: string;
-  body: string;
-  /** The name of a sound in the app */
-  sound?: string;
-};
-
-export type TemplateVersion = {
-  name: string;
-  version: number;
-};
-
-export type RecipientList = {
-  kind: RecipientKind;
-  /** How many came with the request */
-  lines?: number;
-  /** They are uploaded as a file */
-  upload?: true;
-};
-
-export type RolloutState = {
-  /** A first part of the audience, chosen by chance; absent: none */
-  canary?: {
-    /** Which share of the audience gets it first */
-    share: number;
-    /** How long the others wait, from its beginning; absent: `10m` */
-    wait?: string;
-  };
-  /** How many devices are released a minute, give or take a 4096th of the audience; at least as many as reach all of them in 400 minutes. A change may only lower it */
-  per_minute?: number;
-  /** It is paused when more devices failed, judged from 50 outcomes on; absent: never */
-  stop_if?: {
-    /** The share of devices that failed, of those with an outcome */
-    failed: number;
-    /** Devices whose app is gone count as failed, too; absent: they do not */
-    unregistered?: true;
-  };
-  phase: RolloutPhase;
-  /** Why the phase is `held` */
-  held?: HeldReason;
-  /** How many devices it has, estimated; absent: not known yet */
-  audience?: number;
-  /** Devices that were released so far */
-  released: number;
-  /** Devices a minute of the last part; absent: no part has ended */
-  rate?: number;
-  /** When the next part begins; absent: none waits */
-  next_at?: string;
-  /** Devices that were accepted or failed */
-  outcomes: number;
-  /** Devices of these that count as failed */
-  failed: number;
-};
-
-/** `waiting`: for its time, or that of the others behind the canary. `held`: it goes on when devices that were released have an outcome */
-export type RolloutPhase = Open<"waiting" | "canary" | "rolling" | "held" | "done">;
-
-/** `provider-paused`: devices wait because their provider is paused. `throttled`: devices are sent to more slowly than they are released. `few-outcomes`: fewer than 50 devices have an outcome by which to judge */
-export type HeldReason = Open<"provider-paused" | "throttled" | "few-outcomes">;
-
-/** `devices` = `accepted` + `failed` + `expired` + `cancelled` + `skipped` + `pending`, always */
-export type NotificationCounts = {
-  devices: number;
-  accepted: number;
-  failed: number;
-  expired: number;
-  cancelled: number;
-  skipped: number;
-  pending: number;
-  opened: number;
-  /** Accepted devices that were asked to report that the push arrived */
-  receipts_asked: number;
-  /** Devices whose app ran with this push; not that a person saw it. May exceed `receipts_asked` */
-  received: number;
-  /** Devices whose user dismissed it; iOS: explicitly */
-  dismissed: number;
-  /** Opens by the button that was pressed; absent: none */
-  buttons?: Record<string, number>;
-};
-
-export type NotificationOpens = {
-  /** `opened` / `accepted`; null before any is accepted */
-  open_rate: number | null;
-  first_opened_at?: string;
-  last_opened_at?: string;
-  /** Seconds from acceptance or `send_at` to the open, by percentile and within 3 %; all opens */
-  time_to_open?: {
-    p50: number;
-    p75: number;
-    p90: number;
-    p99: number;
-  };
-};
-
-export type Wave = {
-  /** When it begins */
-  at: string;
-  status: WaveStatus;
-  /** The time zones whose clocks then show the local time; `none`: devices without a time zone */
-  time_zones: string[];
-  /** Absent until it has been addressed */
-  devices?: number;
-};
-
-/** `sent`: all its devices are addressed; their results may follow. `skipped`: its devices get nothing, because their clocks had passed the time */
-export type WaveStatus = Open<"scheduled" | "sending" | "sent" | "skipped">;
-
-export type Approval = {
-  status: Open<"proposed" | "approved" | "rejected" | "expired" | "cancelled">;
-  /** Sends to more devices need approval */
-  limit: number;
-  /** The devices that it would reach, estimated; of an upload its recipients, once it is complete. Absent: not known, registry did not answer */
-  devices?: number;
-  sender: Author;
-  /** When it is cancelled unless it was approved */
-  expires_at: string;
-  /** Who approved or rejected it */
-  by?: Author;
-  at?: string;
-  reason?: string;
-};
-
-/** Since when nothing is sent, and who paused it */
-export type Pause = {
-  at: string;
-  /** Absent: its rollout stopped by itself */
-  by?: Author;
-  reason?: string;
-};
-
 export type SentNotification =
   | {
       id: string;
@@ -764,57 +752,11 @@ export type SentNotification =
       errors: string[];
     };
 
-export type Delivery = {
+export type Delivery = DeliveryOutcome & {
   device_id: string;
-  platform: Platform;
-  status: DeliveryStatus;
-  /** The user that the device belonged to when the push was sent */
-  user_id?: string;
-  /** Why it was not accepted: a delivery reason (/docs/errors#reasons) */
-  reason?: string;
-  /** The provider's own words */
-  provider_reason?: string;
-  /** The provider's id of the push */
-  provider_id?: string;
-  /** The device may have received it twice */
-  possible_repeat: boolean;
-  /** How often it was sent, at most eight times. Sends that the provider certainly did not process do not count: it could not be reached, was unavailable, or limited its senders */
-  attempts: number;
-  at: string;
-  /** The device was asked to report the arrival; absent: no */
-  receipt_asked?: boolean;
-  /** When its app ran with this push */
-  received_at?: string;
-  dismissed_at?: string;
-  opened_at?: string;
-  /** The button that opened it; absent: none */
-  button?: string;
 };
 
-export type DeviceNotification = {
-  platform: Platform;
-  status: DeliveryStatus;
-  /** The user that the device belonged to when the push was sent */
-  user_id?: string;
-  /** Why it was not accepted: a delivery reason (/docs/errors#reasons) */
-  reason?: string;
-  /** The provider's own words */
-  provider_reason?: string;
-  /** The provider's id of the push */
-  provider_id?: string;
-  /** The device may have received it twice */
-  possible_repeat: boolean;
-  /** How often it was sent, at most eight times. Sends that the provider certainly did not process do not count: it could not be reached, was unavailable, or limited its senders */
-  attempts: number;
-  at: string;
-  /** The device was asked to report the arrival; absent: no */
-  receipt_asked?: boolean;
-  /** When its app ran with this push */
-  received_at?: string;
-  dismissed_at?: string;
-  opened_at?: string;
-  /** The button that opened it; absent: none */
-  button?: string;
+export type DeviceNotification = DeliveryOutcome & {
   notification: {
     id: string;
     status: NotificationStatus;
@@ -958,86 +900,22 @@ export type Stats = {
   to: string;
   interval: Open<"hour" | "day">;
   time_zone: string;
-  series: {
+  series: (StatsFigures & {
     /** Start of the interval */
     at: string;
-    /** Devices whose provider accepted */
-    sent: number;
-    /** Devices that failed; expired and cancelled ones are not among them */
-    failed: number;
-    /** Devices that got nothing because of a rule, such as a cap */
-    skipped: number;
-    /** Devices that opened */
-    opened: number;
-    /** Devices of `sent` that were asked for a receipt */
-    receipts_asked: number;
-    /** Devices that reported the arrival */
-    received: number;
-    /** Devices whose user dismissed it */
-    dismissed: number;
-    /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
-    open_rate: number | null;
-  }[];
-  totals: {
-    /** Devices whose provider accepted */
-    sent: number;
-    /** Devices that failed; expired and cancelled ones are not among them */
-    failed: number;
-    /** Devices that got nothing because of a rule, such as a cap */
-    skipped: number;
-    /** Devices that opened */
-    opened: number;
-    /** Devices of `sent` that were asked for a receipt */
-    receipts_asked: number;
-    /** Devices that reported the arrival */
-    received: number;
-    /** Devices whose user dismissed it */
-    dismissed: number;
-    /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
-    open_rate: number | null;
+  })[];
+  totals: StatsFigures & {
     /** `failed` by reason */
     failures: Record<string, number>;
     /** `skipped` by reason */
     skips: Record<string, number>;
   };
   /** With `by`: totals of the range, most sent first; at most 1000. A notification without the label or kind is in none, and one to two topics is in both */
-  groups?: {
+  groups?: (StatsFigures & {
     value: string;
-    /** Devices whose provider accepted */
-    sent: number;
-    /** Devices that failed; expired and cancelled ones are not among them */
-    failed: number;
-    /** Devices that got nothing because of a rule, such as a cap */
-    skipped: number;
-    /** Devices that opened */
-    opened: number;
-    /** Devices of `sent` that were asked for a receipt */
-    receipts_asked: number;
-    /** Devices that reported the arrival */
-    received: number;
-    /** Devices whose user dismissed it */
-    dismissed: number;
-    /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
-    open_rate: number | null;
-  }[];
+  })[];
   /** With `by`: the values beyond the limit, counted together. `values` names up to 100 of them. A month has statistics of the first 1,000 kinds, 100 labels, and 1,000 values of each label */
-  other?: {
-    /** Devices whose provider accepted */
-    sent: number;
-    /** Devices that failed; expired and cancelled ones are not among them */
-    failed: number;
-    /** Devices that got nothing because of a rule, such as a cap */
-    skipped: number;
-    /** Devices that opened */
-    opened: number;
-    /** Devices of `sent` that were asked for a receipt */
-    receipts_asked: number;
-    /** Devices that reported the arrival */
-    received: number;
-    /** Devices whose user dismissed it */
-    dismissed: number;
-    /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
-    open_rate: number | null;
+  other?: StatsFigures & {
     values: string[];
   };
   /** The kind or label that was asked for has no statistics of its own in part of the range: it is beyond the limit */
@@ -1287,15 +1165,7 @@ export type ProviderProblem = {
   since: string;
 };
 
-export type Activity = {
-  id: string;
-  status: ActivityStatus;
-  /** Increases with each state */
-  version: number;
-  /** The name of the app's `ActivityAttributes` */
-  attributes_type: string;
-  /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
-  attributes: Record<string, unknown>;
+export type Activity = ActivityFacts & {
   start: boolean;
   /** Only devices that name this app */
   app?: string;
@@ -1303,12 +1173,8 @@ export type Activity = {
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string>;
-  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
-  content_state: Record<string, unknown>;
   /** When the state is out of date: the app may show it so */
   stale_at?: string;
-  /** Which of the app's activities iOS shows first: the highest */
-  relevance?: number;
   /** `high` (`apns-priority` 10) for a start, an end and an alert, else `normal` (5), which does not count towards Apple's budget */
   priority?: Open<"high" | "normal">;
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
@@ -1316,15 +1182,7 @@ export type Activity = {
   sequence?: number;
   /** The notification that sends the newest version */
   notification_id: string;
-  ends_at: string;
-  created_at: string;
-  /** When its newest version was written */
-  updated_at: string;
-  ended_at?: string;
-  dismiss_at?: string;
 };
-
-export type ActivityStatus = Open<"active" | "ended">;
 
 export type ActivityVersion = {
   id: string;
@@ -1334,28 +1192,10 @@ export type ActivityVersion = {
   notification_id: string;
 };
 
-export type DeviceActivity = {
-  id: string;
-  status: ActivityStatus;
-  /** Increases with each state */
-  version: number;
+export type DeviceActivity = ActivityFacts & {
   /** Seconds since 1970, as in the push of this version */
   timestamp: number;
-  /** The name of the app's `ActivityAttributes` */
-  attributes_type: string;
-  /** The `ActivityAttributes` of the app, which do not change. Herald adds `herald`, by which the app reports an open */
-  attributes: Record<string, unknown>;
-  /** The `ContentState` of the app's attributes, as the app decodes it. A Swift `Date` in it counts seconds from 2001, unless the app decodes a type of its own */
-  content_state: Record<string, unknown>;
   stale_at?: string;
-  /** Which of the app's activities iOS shows first: the highest */
-  relevance?: number;
-  ends_at: string;
-  created_at: string;
-  /** When its newest version was written */
-  updated_at: string;
-  ended_at?: string;
-  dismiss_at?: string;
 };
 
 export type TestedPush = {
@@ -1897,7 +1737,7 @@ export type EventData = {
   };
 };
 
-export type NewNotification = {
+export type NewSharedContent = {
   /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
   title?: string | undefined;
   /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
@@ -1906,8 +1746,6 @@ export type NewNotification = {
   link_to?: string | undefined;
   /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
   image?: string | undefined;
-  /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
-  targets?: readonly Target[] | undefined;
   /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
   app?: string | undefined;
   /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald`, `receipt` and `aps`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
@@ -1959,6 +1797,39 @@ export type NewNotification = {
   kind?: string | undefined;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
   labels?: Record<string, string> | undefined;
+  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
+  time_zone?: string | undefined;
+  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
+  past?: "skip" | "now" | "tomorrow" | undefined;
+  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets those for its `identifiers.current_locale`, by what locales mean: `zh-Hant` is also for `zh-TW`, `es-419` for `es-MX`, `pt-BR` for `pt-PT` if nothing is nearer, but never another script; otherwise the notification's own. A field that a localization leaves out is the notification's own */
+  localizations?:
+    | Record<
+        string,
+        {
+          /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
+          title?: string | undefined;
+          /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
+          body?: string | undefined;
+          /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+          link_to?: string | undefined;
+          /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
+          image?: string | undefined;
+          /** Titles of `buttons` by their ids */
+          buttons?: Record<string, string> | undefined;
+        }
+      >
+    | undefined;
+  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. Herald's own `notification_id`, `project_id`, `token`, `receipt` and `buttons` are reserved. iOS alone */
+  ios?: Record<string, unknown> | undefined;
+  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Fields that FCM's HTTP v1 API does not have or would refuse are refused, and so are its target and `android.data`, which would replace Herald's values. Android alone */
+  android?: Record<string, unknown> | undefined;
+  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Herald's own `notification_id`, `project_id`, `token`, `receipt`, `buttons` and `web_push` are reserved. Web alone */
+  web?: Record<string, unknown> | undefined;
+};
+
+export type NewNotification = NewSharedContent & {
+  /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
+  targets?: readonly Target[] | undefined;
   /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
   push_type?: "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | undefined;
   /** The kind of the control that a push of the type `controls` updates */
@@ -1979,10 +1850,6 @@ export type NewNotification = {
     | undefined;
   /** When to send it, at most 30 days ahead: a time with offset, or without one beside `time_zone`. Absent or past: now. Where clocks skip a local time, the first instant after the gap; where they show it twice, the first */
   send_at?: Date | string | undefined;
-  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
-  time_zone?: string | undefined;
-  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
-  past?: "skip" | "now" | "tomorrow" | undefined;
   /** It begins with few devices, goes no faster than asked, and stops by itself when devices fail; absent: all devices at once. Its time to live begins again with each part. Not beside `recipients` and `time_zone: "device"` */
   rollout?:
     | {
@@ -2008,30 +1875,6 @@ export type NewNotification = {
           | undefined;
       }
     | undefined;
-  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets those for its `identifiers.current_locale`, by what locales mean: `zh-Hant` is also for `zh-TW`, `es-419` for `es-MX`, `pt-BR` for `pt-PT` if nothing is nearer, but never another script; otherwise the notification's own. A field that a localization leaves out is the notification's own */
-  localizations?:
-    | Record<
-        string,
-        {
-          /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
-          title?: string | undefined;
-          /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
-          body?: string | undefined;
-          /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
-          link_to?: string | undefined;
-          /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
-          image?: string | undefined;
-          /** Titles of `buttons` by their ids */
-          buttons?: Record<string, string> | undefined;
-        }
-      >
-    | undefined;
-  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. Herald's own `notification_id`, `project_id`, `token`, `receipt` and `buttons` are reserved. iOS alone */
-  ios?: Record<string, unknown> | undefined;
-  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Fields that FCM's HTTP v1 API does not have or would refuse are refused, and so are its target and `android.data`, which would replace Herald's values. Android alone */
-  android?: Record<string, unknown> | undefined;
-  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Herald's own `notification_id`, `project_id`, `token`, `receipt`, `buttons` and `web_push` are reserved. Web alone */
-  web?: Record<string, unknown> | undefined;
   /** Values for the texts, which are Liquid with `template`, `variables` or `recipients`: `{{ order }}`, and of each device `{{ device.metadata.plan }}`, `{{ device.identifiers.app_version }}` and `{{ user.id }}`. Without these fields, `{{` is text */
   variables?: Record<string, string | number | boolean> | undefined;
   /** The language of the texts outside `localizations`, for their dates, numbers and plurals: the template's own, or `en` */
@@ -2219,94 +2062,7 @@ export type TopicChange = {
 };
 
 /** The fields of a notification without `targets` and `send_at`. `title`, `body`, `link_to`, `image` and the values of `data` are Liquid: they show the declared variables, `device.metadata.<path>`, `device.identifiers.<path>` and `user.id` */
-export type NewTemplate = {
-  /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
-  title?: string | undefined;
-  /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
-  body?: string | undefined;
-  /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
-  link_to?: string | undefined;
-  /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
-  image?: string | undefined;
-  /** Only devices that name this app get it. Absent: devices of every app. For those that name none, send to `condition:!exists(app)` */
-  app?: string | undefined;
-  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`. Refused: names that FCM reserves (`from`, `message_type`, and all that begin with `google.` or `gcm.`), and Herald's own `notification_id`, `project_id`, `token`, `herald`, `receipt` and `aps`, and `link_to`, `thread`, `app_badge` and `buttons` beside the field of the notification */
-  data?: Record<string, string> | undefined;
-  /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
-  badge?: number | undefined;
-  /** https URL of a small one-coloured image that stands for the app in Android's status bar. Web: `notification.badge`. iOS and Android apps ignore it */
-  badge_image?: string | undefined;
-  /** https URL of an image that stands for the sender. Web: `notification.icon`. iOS and Android apps ignore it */
-  icon?: string | undefined;
-  /** iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere */
-  sound?: string | undefined;
-  /** iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it */
-  category?: string | undefined;
-  /** Android: the action of the intent filter whose activity a tap starts; absent: the app's launcher activity. iOS and web ignore it */
-  click_action?: string | undefined;
-  /** How much it may interrupt. iOS: `aps.interruption-level`; `time-sensitive` and `critical` need Apple's entitlements, and `critical` plays `sound`, or the default sound, even if the device is muted. Android: `notification_priority` `PRIORITY_LOW`, `PRIORITY_DEFAULT`, `PRIORITY_HIGH` or `PRIORITY_MAX`, for versions without notification channels. Web: `Urgency` `low`, `normal`, `high` or `high`, instead of that of `priority`. Silent notifications ignore it */
-  urgency?: "passive" | "active" | "time-sensitive" | "critical" | undefined;
-  /** How important it is among the app's notifications, from 0 to 1. iOS: `aps.relevance-score`, which orders its summary. Android and web ignore it */
-  relevance?: number | undefined;
-  /** Notifications with the same thread are grouped. iOS: `aps.thread-id`. Android: `data.thread`, for an app that groups them. Web ignores it */
-  thread?: string | undefined;
-  /** Android: the id of the notification channel, which the app has created; absent or unknown: the channel that the app's manifest names. iOS and web ignore it */
-  android_channel?: string | undefined;
-  /** The share of the devices that are asked to report that the push arrived: `true` or 1: all; absent: the project's `receipts`. Asks devices that registered the capability `receipts`. Android: only with the capability `draws` and `priority` `high`, because the app must draw the notification then: a phone on which the app was force-stopped, or that its vendor restricts, shows nothing of it, so asking may lower delivery there. Silent notifications are not asked */
-  receipts?: boolean | number | undefined;
-  /** Up to three buttons, for devices that registered the capability `buttons`; Android: with `draws` and `priority` `high`. Not with `category` or `silent`. A press is an open with `button` */
-  buttons?:
-    | readonly {
-        id: string;
-        title: string;
-        /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
-        link_to?: string | undefined;
-        /** `false`: the press is reported and the app stays closed; not with `link_to` */
-        opens?: boolean | undefined;
-        /** Shown as a warning where the platform can */
-        destructive?: boolean | undefined;
-      }[]
-    | undefined;
-  /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
-  silent?: boolean | undefined;
-  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`, unless `urgency` says otherwise. Silent notifications are always `normal` */
-  priority?: "high" | "normal" | undefined;
-  /** How long the notification is worth delivering, in seconds from acceptance, `send_at` or the beginning of its wave; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
-  ttl?: number | undefined;
-  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`, which has a hash of an id that is not base64url. Absent: the notification's own id, so only a repeat of it is replaced. The push that arrives last replaces the others, and pushes sent within a second may arrive in any order: send the next one after `io.herald.delivery.accepted.v1` of the one before, or put a version into `data` and let the app drop older ones. Updates of a Live Activity are in order */
-  collapse_id?: string | undefined;
-  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
-  kind?: string | undefined;
-  /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
-  labels?: Record<string, string> | undefined;
-  /** Whose local time `send_at` is: an IANA time zone, or `device`, the zone of each device. Then it is sent in waves, one for each instant at which clocks of its devices show `send_at`, to the devices that are registered when the wave begins. A device that changes its zone meanwhile may get it twice (with the same collapse id) or not at all. A device without a zone has its project's `default_time_zone` */
-  time_zone?: string | undefined;
-  /** With `time_zone: "device"`, what happens to devices whose clocks have passed `send_at` already: `skip` them with the reason `past-local-time`, send `now`, or `tomorrow` at the same local time. Required once `send_at` has passed in some time zone */
-  past?: "skip" | "now" | "tomorrow" | undefined;
-  /** `title`, `body`, `link_to`, `image` and titles of `buttons` by locale. A device gets those for its `identifiers.current_locale`, by what locales mean: `zh-Hant` is also for `zh-TW`, `es-419` for `es-MX`, `pt-BR` for `pt-PT` if nothing is nearer, but never another script; otherwise the notification's own. A field that a localization leaves out is the notification's own */
-  localizations?:
-    | Record<
-        string,
-        {
-          /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
-          title?: string | undefined;
-          /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
-          body?: string | undefined;
-          /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
-          link_to?: string | undefined;
-          /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
-          image?: string | undefined;
-          /** Titles of `buttons` by their ids */
-          buttons?: Record<string, string> | undefined;
-        }
-      >
-    | undefined;
-  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. Herald's own `notification_id`, `project_id`, `token`, `receipt` and `buttons` are reserved. iOS alone */
-  ios?: Record<string, unknown> | undefined;
-  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Fields that FCM's HTTP v1 API does not have or would refuse are refused, and so are its target and `android.data`, which would replace Herald's values. Android alone */
-  android?: Record<string, unknown> | undefined;
-  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Herald's own `notification_id`, `project_id`, `token`, `receipt`, `buttons` and `web_push` are reserved. Web alone */
-  web?: Record<string, unknown> | undefined;
+export type NewTemplate = NewSharedContent & {
   variables?:
     | Record<
         string,

@@ -247,7 +247,8 @@ const createWriter = (io: "input" | "output") => {
     addCommon: (name: string, schemas: readonly z.ZodType[]) => {
       const [first = [], ...others] = schemas.map((schema) => {
         const json = jsonSchema(schema, io);
-        return fieldsOf(json, json.$defs ?? {});
+        const defs = json.$defs ?? {};
+        return fieldsOf(json.$ref === undefined ? json : (defs[nameOf(json)] ?? {}), defs);
       });
       const common = first.filter((field) => others.every((fields) => fields.includes(field)));
       named.set(name, `export type ${name} = {\n${common.join("\n")}\n};`);
@@ -272,8 +273,14 @@ const format = (text: string): string => {
 /** The types of the HTTP API as the client has them: `src/api-types.ts`. */
 export const generateTypes = (): string => {
   const answered = createWriter("output");
+  answered.addCommon("SharedContent", [contracts.TemplateContent, contracts.Notification]);
+  answered.addCommon("DeliveryOutcome", [contracts.Delivery, contracts.DeviceNotification]);
+  answered.addCommon("ActivityFacts", [contracts.Activity, contracts.DeviceActivity]);
+  const { series, totals } = contracts.Stats.shape;
+  answered.addCommon("StatsFigures", [series.element, totals]);
   for (const schema of answers) answered.add(schema);
   const taken = createWriter("input");
+  taken.addCommon("NewSharedContent", [inputs.NewTemplate, inputs.NewNotification]);
   for (const [name, schema] of Object.entries(inputs)) taken.add(schema, name);
   for (const entity of ["device", "topic", "notification", "delivery"]) {
     const schemas = eventSchemas.flatMap(([type, schema]) => (type.startsWith(`io.herald.${entity}.`) ? [schema] : []));
