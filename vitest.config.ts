@@ -26,7 +26,7 @@ const unit = { testTimeout: 60_000, hookTimeout: 60_000, expect };
 
 const wholeSystem = {
   testTimeout: 120_000,
-  hookTimeout: 180_000, // may be the first to fetch the programs
+  hookTimeout: 300_000, // may be the first to fetch the programs, and longer than a system has to start
 };
 
 /** They wait for timers, or have a system of their own. Where one came last, its worker would run alone at the end. */

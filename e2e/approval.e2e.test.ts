@@ -22,12 +22,8 @@ let cid: Operator;
 beforeAll(async () => {
   system = await startSystem();
   project = await system.project("Approved");
-  const operator = async (name: string, role: string, approve?: true): Promise<Operator> => {
-    const projects = [{ id: project.id, role, ...(approve && { approve }) }];
-    const body = { operator: { name, role: "member", projects } };
-    const answer = expectStatus(await system.admin("POST /operators", { body }), 201);
-    return { id: answer.body.data.id, token: answer.body.token };
-  };
+  const operator = (name: string, role: string, approve?: true): Promise<Operator> =>
+    system.operator({ name, role: "member", projects: [{ id: project.id, role, ...(approve && { approve }) }] });
   [ann, bob, cid] = [
     await operator("Ann", "admin", true),
     await operator("Bob", "viewer", true),

@@ -19,8 +19,7 @@ beforeAll(async () => {
   receiver = await startWebhookReceiver(() => 204);
   system = await startSystem({ env: { HERALD_DISPATCH_IN_FLIGHT: String(inFlight) } });
   project = await system.project("Paused");
-  const body = { operator: { name: "Maria", role: "operator" } };
-  operator = expectStatus(await system.admin("POST /operators", { body }), 201).body.token;
+  operator = (await system.operator({ name: "Maria", role: "operator" })).token;
 });
 afterEach(async () => {
   await system.simulators.script([]);

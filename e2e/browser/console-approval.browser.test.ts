@@ -34,10 +34,8 @@ const guarded = async (name: string): Promise<Project> => {
 
 type Grant = { readonly id: string; readonly role: string; readonly approve?: true };
 
-const newOperator = async (name: string, role: string, projects: readonly Grant[] = []): Promise<string> => {
-  const body = { operator: { name, role, projects } };
-  return expectStatus(await herald.system.admin("POST /operators", { body }), 201).body.token;
-};
+const newOperator = async (name: string, role: string, projects: readonly Grant[] = []): Promise<string> =>
+  (await herald.system.operator({ name, role, projects })).token;
 
 const signedInAs = async (token: string, path: string): Promise<ConsolePage> => {
   const page = await herald.browser.open(path);

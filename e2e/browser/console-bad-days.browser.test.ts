@@ -96,14 +96,12 @@ test("the page shows that the gateway does not answer, and recovers when it does
 
 test("when a session ends, the page asks to sign in and keeps the draft", async () => {
   const project = await herald.system.project("Ends");
-  const { body } = await herald.system.admin("POST /operators", {
-    body: { operator: { name: "Leaving", role: "admin" } },
-  });
+  const leaving = await herald.system.operator({ name: "Leaving", role: "admin" });
   const page = await herald.browser.open(`/p/${project.id}/compose`);
-  await page.getByLabel("Operator token").fill(body.token);
+  await page.getByLabel("Operator token").fill(leaving.token);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByLabel("Title").fill("Still here");
-  expectStatus(await herald.system.admin(`DELETE /operators/${body.data.id}`), 204);
+  expectStatus(await herald.system.admin(`DELETE /operators/${leaving.id}`), 204);
   const dialog = page.getByRole("dialog");
   await dialog.getByText("Your session has ended").waitFor();
   await dialog.getByLabel("Operator token").fill(herald.system.adminToken);
@@ -115,13 +113,13 @@ test("when a session ends, the page asks to sign in and keeps the draft", async 
 test("who loses a role while a page is open is told so, and after a reload fields that cannot be changed", async () => {
   const { system } = herald;
   const project = await system.project("Viewer");
-  const { body } = await system.admin("POST /operators", { body: { operator: { name: "Looks", role: "admin" } } });
+  const { id, token } = await system.operator({ name: "Looks", role: "admin" });
   const page = await herald.browser.open(`/p/${project.id}/settings`);
-  await page.getByLabel("Operator token").fill(body.token);
+  await page.getByLabel("Operator token").fill(token);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByLabel("Name").fill("Taken over");
-  await system.admin(`PATCH /operators/${body.data.id}`, { body: { operator: { role: "viewer" } } });
-  const change = { body: { project: { name: "Taken over" } }, token: body.token };
+  await system.admin(`PATCH /operators/${id}`, { body: { operator: { role: "viewer" } } });
+  const change = { body: { project: { name: "Taken over" } }, token };
   await eventually(async () => expectStatus(await system.admin(`PATCH /projects/${project.id}`, change), 403));
   await page.getByRole("button", { name: "Save" }).click();
   const refusal = page.getByRole("alert");

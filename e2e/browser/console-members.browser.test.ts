@@ -12,13 +12,8 @@ test.beforeAll(({ herald: shared }) => {
 });
 logOnFailure(() => herald?.system);
 
-const newMember = async (name: string, projects: readonly { readonly id: string; readonly role: string }[]) => {
-  const body = { operator: { name, role: "member", projects } };
-  return expectStatus(await herald.system.admin("POST /operators", { body }), 201).body as {
-    data: { id: string };
-    token: string;
-  };
-};
+const newMember = (name: string, projects: readonly { readonly id: string; readonly role: string }[]) =>
+  herald.system.operator({ name, role: "member", projects });
 
 const signIn = async (page: ConsolePage, token: string) => {
   await page.getByLabel("Operator token").fill(token);
@@ -88,7 +83,7 @@ test("a member who administers a project sees its audit log and changes its sett
 
 test("an admin grants a project and signs the operator out, and someone without a project is told whom to ask", async () => {
   const project = await herald.system.project("Granted later");
-  const { data, token } = await newMember("Newcomer", []);
+  const { id, token } = await newMember("Newcomer", []);
   const theirs = await herald.browser.open("/");
   await signIn(theirs, token);
   await theirs.getByText("Ask an admin of Herald").waitFor();
@@ -102,7 +97,7 @@ test("an admin grants a project and signs the operator out, and someone without 
   await page.getByRole("option", { name: "operator" }).click();
   await dialog.getByRole("button", { name: "Save" }).click();
   await page.getByRole("button", { name: "Projects of Newcomer: 1" }).waitFor();
-  expect(expectStatus(await herald.system.admin(`GET /operators/${data.id}`), 200).body.data.projects).toEqual([
+  expect(expectStatus(await herald.system.admin(`GET /operators/${id}`), 200).body.data.projects).toEqual([
     { id: project.id, role: "operator" },
   ]);
   await theirs.reload();
@@ -127,8 +122,7 @@ test("a viewer is told at the top of a page what the role cannot do there, and f
   const { id } = await project.send({ title: "Seen", targets: ["all"] });
   const webhook = { url: "http://127.0.0.1:1/herald" };
   const hook = expectStatus(await project.call("POST /webhooks", { body: { webhook } }), 201).body.data.id;
-  const operator = { name: "Viewer", role: "viewer" };
-  const { token } = expectStatus(await herald.system.admin("POST /operators", { body: { operator } }), 201).body;
+  const { token } = await herald.system.operator({ name: "Viewer", role: "viewer" });
   const page = await herald.browser.open("/", { width: 360, height: 780 });
   const refused = refusalsOf(page);
   await signIn(page, token);

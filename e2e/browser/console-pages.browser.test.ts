@@ -89,8 +89,7 @@ test.for(foreign)(
     const webhook = await addWebhook(project, words.slice(0, 200));
     const kind = { kind: { title: words.slice(0, 60), frequency_cap: { count: 2, per: "week" } } };
     expectStatus(await herald.system.admin(`PUT /projects/${project.id}/kinds/offers`, { body: kind }), 201);
-    const operator = { operator: { name: words.slice(0, 60), role: "viewer" } };
-    expectStatus(await herald.system.admin("POST /operators", { body: operator }), 201);
+    await herald.system.operator({ name: words.slice(0, 60), role: "viewer" });
     const page = await herald.browser.signedIn(`/p/${project.id}`);
     const fits = async (path: string) => {
       for (const width of [360, 1280]) {

@@ -19,8 +19,7 @@ const pausedOf = async (project: string) =>
 const tomorrow = () => new Date(Date.now() + 86_400_000).toISOString();
 
 const signedInAs = async (role: string, path: string): Promise<ConsolePage> => {
-  const body = { operator: { name: `A ${role}`, role } };
-  const { token } = expectStatus(await herald.system.admin("POST /operators", { body }), 201).body;
+  const { token } = await herald.system.operator({ name: `A ${role}`, role });
   const page = await herald.browser.open(path);
   await page.getByLabel("Operator token").fill(token);
   await page.getByRole("button", { name: "Sign in" }).click();

@@ -73,6 +73,12 @@ export type System = {
   admin(route: string, options?: Request): Promise<HttpAnswer>;
   /** Creates a project with these providers. Default: APNs. */
   project(name?: string, providers?: readonly Provider[]): Promise<Project>;
+  /** Creates an operator. */
+  operator(operator: {
+    readonly name: string;
+    readonly role: string;
+    readonly projects?: readonly { readonly id: string; readonly role: string; readonly approve?: boolean }[];
+  }): Promise<{ readonly id: string; readonly token: string }>;
   /** Sets a provider of a project; `change` overrides some of the settings. */
   putProvider(project: Project, provider: Provider, change?: Record<string, unknown>): Promise<void>;
   ready(): Promise<void>;
@@ -192,6 +198,11 @@ async function startOnce({
         const project = projectClient(gateway, { id: ProjectView.parse(body.data).id, token: body.token });
         for (const provider of providers) await putProvider(project, provider);
         return project;
+      },
+      operator: async (operator) => {
+        const create = () => admin("POST /operators", { body: { operator } });
+        const { body } = await eventually(async () => expectStatus(await create(), 201), { timeoutMs: 20_000 });
+        return { id: body.data.id, token: body.token };
       },
       putProvider,
       ready: async () => {

@@ -47,10 +47,8 @@ const newOperator = async (
   role: OperatorRole,
   projects: readonly { readonly id: string; readonly role: string }[] = [],
 ) => {
-  const body = { operator: { name: `Hostile ${role}`, role, projects } };
-  const made = await system.admin("POST /operators", { body });
-  const { data, token } = expectStatus(made, 201).body as { data: { id: string }; token: string };
-  return { id: data.id, token, session: await sessionOf({ token }) };
+  const { id, token } = await system.operator({ name: `Hostile ${role}`, role, projects });
+  return { id, token, session: await sessionOf({ token }) };
 };
 const newCode = async (): Promise<string> =>
   expectStatus(await system.admin("POST /sessions/codes"), 201).body.data.code;

@@ -58,11 +58,7 @@ const seedAuditRows = async (count: number): Promise<void> => {
   );
 };
 
-const newOperator = async (role: OperatorRole): Promise<{ readonly id: string; readonly token: string }> => {
-  const made = await system.admin("POST /operators", { body: { operator: { name: `Flooding ${role}`, role } } });
-  const { data, token } = expectStatus(made, 201).body;
-  return { id: data.id, token };
-};
+const newOperator = (role: OperatorRole) => system.operator({ name: `Flooding ${role}`, role });
 
 const count = (answers: readonly { readonly status: number }[], status: number): number =>
   answers.filter((answer) => answer.status === status).length;

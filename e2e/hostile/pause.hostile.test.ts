@@ -42,8 +42,8 @@ test("only those with rights to them pause and resume a notification, a project 
   const other = await system.project("Strangers");
   const reader = (await newToken(system, project, ["read"])).token;
   const operatorOf = async (role: "viewer" | "operator", projectId: string) => {
-    const operator = { name: "Stranger", role: "member", projects: [{ id: projectId, role }] };
-    return expectStatus(await system.admin("POST /operators", { body: { operator } }), 201).body.token as string;
+    const projects = [{ id: projectId, role }];
+    return (await system.operator({ name: "Stranger", role: "member", projects })).token;
   };
   const viewer = await operatorOf("viewer", project.id);
   const stranger = await operatorOf("operator", other.id);

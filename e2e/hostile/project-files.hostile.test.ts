@@ -85,9 +85,9 @@ test("a key is one project's, also when 20 ask at once", async ({ task }) => {
   expect(named.body.data).toHaveLength(1);
 
   const project = await system.project("Without a key");
-  const admin = { name: "Tenant", role: "member", projects: [{ id: project.id, role: "admin" }] };
-  const { body } = await system.admin("POST /operators", { body: { operator: admin } });
-  const call = (route: string, sent: unknown) => request(system.gateway, route, { token: body.token, body: sent });
+  const projects = [{ id: project.id, role: "admin" }];
+  const { token } = await system.operator({ name: "Tenant", role: "member", projects });
+  const call = (route: string, body: unknown) => request(system.gateway, route, { token, body });
   expect((await call(`PUT /admin/v1/projects/${project.id}/key`, { key: "free" })).status).toBe(403);
   expect((await call("POST /admin/v1/projects", { project: { name: "x", key: "free" } })).status).toBe(403);
   for (const wrong of ["", "A", "a b", "é", "a".repeat(64), null, { $ne: null }, 7])

@@ -57,7 +57,7 @@ const test = {
   maxWorkers: 3, // of two cores one waits half of the time: for answers, for retries, for timeouts
   globalSetup: ["../../tools/testing/src/global-setup.ts"],
   testTimeout: scale(3_600_000, 1_200_000), // a thousand examples of each operation take their time
-  hookTimeout: 180_000,
+  hookTimeout: 300_000, // longer than a system has to start
   chaiConfig: { truncateThreshold: 1_000 }, // what was wrong is a list, which a report must name
 };
 

@@ -37,7 +37,7 @@ export async function newWorld(system: System, name: string): Promise<World> {
   if (!push) throw new Error("the push did not arrive");
   const staged = await system.admin(`POST /projects/${project.id}/providers/webpush/keys`, { body: {} });
   const identityKey = await system.admin(`POST /projects/${project.id}/identity-keys`, { body: {} });
-  const operator = await system.admin("POST /operators", { body: { operator: { name, role: "viewer" } } });
+  const operator = await system.operator({ name, role: "viewer" });
   const webhook = { url: "http://127.0.0.1:9/closed", events: ["io.herald.notification.opened.v1"] };
   const hook = expectStatus(await project.call("POST /webhooks", { body: { webhook } }), 201).body.data.id;
   const started = await project.call("POST /imports", { body: { import: { format: "herald" } } });
@@ -68,7 +68,7 @@ export async function newWorld(system: System, name: string): Promise<World> {
     deadLetter: await newDeadLetter(system, project),
     webhook: hook,
     webhookMessage: ping.body.data.id,
-    operator: expectStatus(operator, 201).body.data.id,
+    operator: operator.id,
     identityKey: expectStatus(identityKey, 201).body.data.id,
     nextKey: expectStatus(staged, 200, 201).body.data.id,
   };

@@ -25,8 +25,7 @@ export const approval: Row = {
     const project = await system.project("Approved");
     await seed(system, project, devices, { prefix: crowd, topics: ["everyone"] });
     const projects = [{ id: project.id, role: "viewer", approve: true }];
-    const body = { operator: { name: "Bob", role: "member", projects } };
-    const { token } = expectStatus(await system.admin("POST /operators", { body }), 201).body;
+    const { token } = await system.operator({ name: "Bob", role: "member", projects });
     const rule = { project: { approval: { devices: limit } } };
     expectStatus(await system.admin(`PATCH /projects/${project.id}`, { body: rule }), 200);
 

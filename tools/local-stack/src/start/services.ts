@@ -142,8 +142,11 @@ export function simulatorsPart(options: Omit<ProgramOptions, "program"> & { data
   }));
 }
 
-/** Connecting to a new database and creating indexes takes a second or two, and ten times as long on a busy machine. */
-const readyWithinMs = 90_000;
+/**
+ * Connecting to a new database and creating indexes takes a second or two, and ten times as long on a busy machine; where other programs
+ * stop the whole machine for seconds, each attempt to connect may fail a few times.
+ */
+const readyWithinMs = 150_000;
 
 /** Waits until every URL returns 200; else throws with the last answers of the services that are not ready. */
 export async function allReady(urls: Readonly<Record<string, string>>): Promise<void> {
