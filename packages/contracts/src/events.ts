@@ -169,6 +169,17 @@ export const NotificationOpenedV1 = defineEvent("NotificationOpenedV1", {
   at: time,
 });
 
+/** The time of `escalate_after` came. Published once for each user, and for each device without one, who did not open the notification. */
+export const NotificationUnopenedV1 = defineEvent("NotificationUnopenedV1", {
+  ...notification,
+  user_id: z.string().optional().meta({ description: "Absent: a device without a user" }),
+  device_id: DeviceId.optional().meta({ description: "Absent: a user" }),
+  reason: z.enum(["unopened", "not-delivered", "no-active-device"]).meta({
+    description:
+      "`unopened`: a provider accepted it. `not-delivered`: no provider has accepted it. `no-active-device`: there was none to send to",
+  }),
+});
+
 const usersOfDevices = z
   .array(z.string().nullable())
   .optional()
@@ -340,6 +351,7 @@ export const events = {
   NotificationOpenedV1,
   NotificationReceivedV1,
   NotificationDismissedV1,
+  NotificationUnopenedV1,
   DeliveryAcceptedV1,
   DeliveryFailedV1,
   DeliveryDelayedV1,

@@ -33,7 +33,7 @@ export {
   DeviceRegisteredV1, DeviceSubscribedV1, DeviceUnsubscribedV1, DeviceUpdatedV1, type EventContract, type EventData, type EventName,
   events, installation, NotificationAcceptedV1, NotificationApprovedV1, NotificationCancelledV1, NotificationChangedV1, NotificationCompletedV1,
   NotificationDismissedV1, NotificationExpiredV1, NotificationOpenedV1, NotificationPausedV1, NotificationProposedV1, NotificationReceivedV1,NotificationRejectedV1, 
-  NotificationResumedV1, type OutboxEvent, ProjectDeletedV1, ProjectPausedV1, ProjectResumedV1, ProviderPausedV1, ProviderResumedV1,
+  NotificationResumedV1, NotificationUnopenedV1, type OutboxEvent, ProjectDeletedV1, ProjectPausedV1, ProjectResumedV1, ProviderPausedV1, ProviderResumedV1,
   TemplatePublishedV1, TopicCreatedV1, TopicDeletedV1, UserErasedV1, WebhookDisabledV1,
 } from "./events.ts";
 export {
@@ -51,6 +51,7 @@ export { ChangeDevice, ChangeMetadata, Identification, Ignored, PutFurtherToken,
 export { InstallationId, PushToken, SubscriptionKeys, tokenProblems } from "./http/v1/device-fields.ts";
 export { BadTokenReason, Device, DeviceFilter, DeviceStatus, DeviceSummary, FurtherToken, InactiveReason } from "./http/v1/devices.ts";
 export { DryRun, PlannedDelay } from "./http/v1/dry-run.ts";
+export { escalationProblems } from "./http/v1/escalation.ts";
 export { EventMessage, EventsQuery, EventType } from "./http/v1/events.ts";
 export {DeliveryExportQuery, 
   DeviceExportQuery, ExportedDelivery, ExportedDevice, ExportedNotification, ExportedOpen, ExportedReceipt,

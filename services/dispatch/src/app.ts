@@ -24,6 +24,7 @@ import {
 import { type DispatchConfig, drainMs } from "./config.ts";
 import { listBacklogs, sweepBacklogs } from "./delivery/backlog.ts";
 import { createDelivery } from "./delivery/create-delivery.ts";
+import { createEscalateDue } from "./delivery/escalations.ts";
 import { sweepExpansions } from "./delivery/expand.ts";
 import { chunkSize } from "./delivery/push-devices.ts";
 import type { Deps } from "./deps.ts";
@@ -246,6 +247,7 @@ const assemble = (
       const retention = retentionRules(stores, config.HERALD_DISPATCH_RETENTION);
       const jobs = [
         sweeps.start(),
+        runEvery("tell what was not opened", sweepEveryMs, log, createEscalateDue(deps)),
         startErasurePasses(erasing, log),
         sweepExpansions(deps),
         sweepBacklogs(deps),

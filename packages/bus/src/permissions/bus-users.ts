@@ -140,13 +140,17 @@ export const grants: Readonly<Record<BusService, Grants>> = {
       "NotificationCompletedV1",
       "NotificationCancelledV1",
       "NotificationExpiredV1",
+      "NotificationUnopenedV1",
       "DeliveryAcceptedV1",
       "DeliveryFailedV1",
       "DeliveryDelayedV1",
       "ProviderPausedV1",
       "ProviderResumedV1",
     ],
-    requests: ["check", "resolve", "size", "zones"].map((verb) => `push.req.v1.registry.audience.${verb}`),
+    requests: [
+      ...["check", "resolve", "size", "zones"].map((verb) => `push.req.v1.registry.audience.${verb}`),
+      ...["of-devices", "stored"].map((verb) => `push.req.v1.analytics.opens.${verb}`),
+    ],
     looksUp: ["SendV1", "SendGroupV1", "SendOneV1"],
     inspects: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE"],
     measures: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE", "PUSH_DLQ"],
@@ -158,6 +162,7 @@ export const grants: Readonly<Record<BusService, Grants>> = {
   analytics: {
     publishes: ["NotificationOpenedV1", "NotificationReceivedV1", "NotificationDismissedV1", "WebhookDisabledV1"],
     requests: ["push.req.v1.dispatch.deliveries.users"],
+    inspects: ["PUSH_OPENS"],
     measures: ["PUSH_OPENS", "PUSH_RECEIPTS", "PUSH_EVENTS"],
     // Makes room in the stream that all projects share: reads its messages and durables, and removes the oldest.
     also: [

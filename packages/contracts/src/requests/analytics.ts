@@ -58,6 +58,8 @@ export const openRequests = defineRequests("analytics.opens", {
     { projectId: ProjectId, notificationId: NotificationId, deviceIds: z.array(DeviceId).min(1).max(1000) },
     reportTimes,
   ),
+  /** Whether all opens of a project that had arrived by a time are stored. */
+  stored: oneRequest({ projectId: ProjectId, until: z.iso.datetime() }, z.object({ stored: z.boolean() })),
   /** When one device received, opened and dismissed each of up to 100 notifications. */
   ofNotifications: oneRequest(
     { projectId: ProjectId, deviceId: DeviceId, notificationIds: z.array(NotificationId).min(1).max(100) },

@@ -1,5 +1,12 @@
-import { type Bus, handleRequest } from "@herald/bus";
-import { type DeviceId, type NotificationId, openRequests, type ProjectId, receiptRequests } from "@herald/contracts";
+import { type Bus, handleRequest, oldestMessageTime } from "@herald/bus";
+import {
+  type DeviceId,
+  type NotificationId,
+  OpenGroupV1,
+  openRequests,
+  type ProjectId,
+  receiptRequests,
+} from "@herald/contracts";
 import type { Report } from "../domain/report.ts";
 import { openTotals, reportTotals } from "../domain/stats.ts";
 import type { Stores } from "../stores/create-stores.ts";
@@ -88,6 +95,11 @@ export const handleReportRequests = (
     handleRequest(bus, openRequests.ofDevices, ({ projectId, notificationId, deviceIds }) => {
       const deliveries = deviceIds.map((deviceId) => ({ notificationId, deviceId }));
       return timesOf(projectId, deliveries, "deviceId");
+    }),
+    handleRequest(bus, openRequests.stored, async ({ projectId, until }) => {
+      // A work queue: it has each open until it is stored.
+      const oldest = await oldestMessageTime(bus, "PUSH_OPENS", OpenGroupV1.subject({ projectId, opens: [] }));
+      return { stored: oldest === undefined || oldest > new Date(until) };
     }),
     handleRequest(bus, openRequests.ofNotifications, ({ projectId, deviceId, notificationIds }) => {
       const deliveries = notificationIds.map((notificationId) => ({ notificationId, deviceId }));

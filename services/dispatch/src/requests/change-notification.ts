@@ -1,5 +1,6 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
 import {
+  escalationProblems,
   knownZone,
   minPerMinute,
   type NotificationContent,
@@ -32,9 +33,10 @@ const changed = (content: NotificationContent, change: Change): NotificationCont
 
 /** The time of a notification after a change. @throws HeraldError `validation-failed` */
 const timeAfter = (content: NotificationContent, at: Date, zone: string | undefined) => {
+  const wrong = [...timeProblems(content), ...escalationProblems(content)];
   const problems = [
-    ...timeProblems(content).map(({ path, message }) => `${path.join(".")}: ${message}`),
-    ...(timeProblems(content).length > 0 ? [] : scheduleProblems(content, at)),
+    ...wrong.map(({ path, message }) => `${path.join(".")}: ${message}`),
+    ...(wrong.length > 0 ? [] : scheduleProblems(content, at)),
   ];
   if (problems.length > 0)
     throw new HeraldError(

@@ -1,6 +1,15 @@
 import { randomUUID } from "node:crypto";
-import type { Author, DeliveryReason, EventData, EventName, OutboxEvent, Recipient } from "@herald/contracts";
+import {
+  type Author,
+  type DeliveryReason,
+  type EventData,
+  type EventName,
+  type OutboxEvent,
+  type Recipient,
+  userKey,
+} from "@herald/contracts";
 import { fromTags, topicsOf, usersOf } from "@herald/rules";
+import type { Addressee } from "../domain/addressees.ts";
 import { rootGeneration } from "../domain/batch.ts";
 import { type FinalStatus, skippedOf, type Tally } from "../domain/notification-counts.ts";
 import type { Settlement, Waiting } from "../domain/settle-row.ts";
@@ -118,6 +127,12 @@ export const notificationEnded = (
   const counts = { ...sums, skipped: skippedOf(tally) };
   const data = { counts, ...(skips && { skips }), ...(status === "completed" && { failures }) };
   return stepEvent(notification, endings[status], at, data, status);
+};
+
+/** Somebody whom the notification is for has not opened it. The id is the same each time, and does not name a user, who may be erased. */
+export const notificationUnopened = (notification: Named, addressee: Addressee, at: Date): OutboxEvent => {
+  const { user_id: userId = "", device_id: id = userKey(notification.projectId, userId) } = addressee;
+  return stepEvent(notification, "NotificationUnopenedV1", at, addressee, `unopened/${id}`);
 };
 
 /** What the events of a send need to know of it. */

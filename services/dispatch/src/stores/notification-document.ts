@@ -106,7 +106,12 @@ type Facts = {
   paused?: Paused;
   approval?: StoredApproval;
   expanded?: Expanded;
+  /** Until the users who have not opened it are told; absent: its sender did not ask, or they are. */
+  escalation?: Escalation;
 };
+
+/** `at`: the time that its sender asked for. `nextAt`: when the sweep looks at it. */
+export type Escalation = { readonly at: Date; readonly nextAt: Date };
 
 /**
  * What a notification waits for; `notification-steps.ts` has the transitions. `nextAt`: when the sweep checks it. A notification without a
@@ -168,7 +173,7 @@ export type NotificationDocument = Facts & {
 };
 
 /** A notification that was just written, with the events to publish. */
-export type OutboxCarrier = Pick<NotificationDocument, "_id" | "projectId" | "outbox">;
+export type OutboxCarrier = Pick<NotificationDocument, "_id" | "projectId" | "outbox" | "escalation">;
 
 export const toRecord = ({
   outbox: _,
@@ -205,6 +210,12 @@ const lifeOf = ({ proposal, acceptedAt, expiresAt }: Pick<SendV1, "proposal" | "
   return { expiresAt: until, approval: { ...proposal, expiresAt: until, ends: new Date(expiresAt) } };
 };
 
+/** When users who have not opened a notification are told, that begins at a time. */
+export const escalationOf = ({ escalate_after: after }: Pick<NotificationContent, "escalate_after">, begins: Date) => {
+  const at = new Date(begins.getTime() + (after ?? 0) * 1_000);
+  return after === undefined ? {} : { escalation: { at, nextAt: at } satisfies Escalation };
+};
+
 /** The facts of a send, without its status and step. */
 export const newFacts = ({ notificationId, projectId, content, ...send }: SendV1): Omit<Facts, "status"> => {
   const { kind, labels, push_type: type, activity } = content;
@@ -215,6 +226,7 @@ export const newFacts = ({ notificationId, projectId, content, ...send }: SendV1
     acceptedAt: new Date(send.acceptedAt),
     ...(send.sendAt !== undefined && { sendAt: new Date(send.sendAt) }),
     ...lifeOf(send),
+    ...escalationOf(content, beginningOf(send)),
     ...(tags && { tags }),
     ...(content.activity?.event === "join" && { own: true as const }),
     ...(content.recipients && { listed: true as const }),
@@ -262,6 +274,7 @@ const indexes = {
   /** Notifications of a kind or with a label. */
   tags: { fields: { projectId: 1, tags: 1, _id: 1 }, purpose: "list", partial: having("tags") },
   next: { fields: { nextAt: 1 }, purpose: "next", partial: having("nextAt") },
+  escalation: { fields: { "escalation.nextAt": 1 }, purpose: "escalation", partial: having("escalation") },
   /** A project's notifications that wait to be expanded or are being expanded, oldest first. By name without `sending`: small sends are many. */
   steps: { fields: { projectId: 1, step: 1, _id: 1 }, purpose: "steps", partial: { step: { $lte: "expanding" } } },
   /** A user's notifications, for lists and for erasure. */

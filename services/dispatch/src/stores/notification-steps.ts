@@ -4,7 +4,15 @@ import { type Expansions, firstPart, tookPlace, type withExpanded } from "../dom
 import { emptyTally, type Failures, finalStatus, type Tally } from "../domain/notification-counts.ts";
 import type { Outcomes } from "../domain/rollout.ts";
 import type { Claim } from "./delivery-document.ts";
-import type { End, Holder, NotificationDocument, NotificationState, Paused, Stop } from "./notification-document.ts";
+import {
+  type End,
+  escalationOf,
+  type Holder,
+  type NotificationDocument,
+  type NotificationState,
+  type Paused,
+  type Stop,
+} from "./notification-document.ts";
 
 /**
  * The states of a notification, and every change from one to another: which documents it applies to, and what it changes. Each is one
@@ -111,7 +119,10 @@ export const toRescheduled = (
   now: Date,
 ) => {
   const sendAt = expansions.list[0]?.at ?? now;
-  const set = { content: JSON.stringify(content), sendAt, expiresAt, expansions, nextAt: sendAt, changedAt: now };
+  const set = {
+    ...{ content: JSON.stringify(content), sendAt, expiresAt, expansions, nextAt: sendAt, changedAt: now },
+    ...escalationOf(content, sendAt),
+  };
   const transition: Transition = {
     filter: { step: "scheduled", expanded: absent, changedAt: changedAt ?? absent },
     update: { $set: set },
@@ -132,7 +143,7 @@ const decided = (status: "approved" | "rejected" | "expired", { at, by, reason }
 /** `approval` → `scheduled` or `accepted`. Without `by`: an upload that needs no approval after all. */
 export const toApproved = (
   { approval }: Pick<NotificationState, "approval">,
-  { expiresAt, expansions, ...decision }: Omit<Timing, "content"> & Decision,
+  { content, expiresAt, expansions, ...decision }: Timing & Decision,
 ): Transition => {
   const first = firstStep(expansions, decision.at);
   const isLater = first.step === "scheduled";
@@ -142,6 +153,7 @@ export const toApproved = (
     update: {
       $set: {
         ...{ ...first, expansions, expiresAt },
+        ...escalationOf(content, first.nextAt ?? decision.at),
         ...(isLater && { sendAt: first.nextAt }),
         ...(decision.by && decided("approved", decision)),
       },

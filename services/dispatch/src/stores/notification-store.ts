@@ -90,7 +90,11 @@ export const createNotificationStore = (db: Db) => {
     shownOnly,
   );
   const findState = findBatched(notifications, stateOnly);
-  const findOutbox = findBatched<NotificationDocument, keyof OutboxCarrier>(notifications, { projectId: 1, outbox: 1 });
+  const findOutbox = findBatched<NotificationDocument, keyof OutboxCarrier>(notifications, {
+    projectId: 1,
+    outbox: 1,
+    escalation: 1,
+  });
 
   const get = async (projectId: ProjectId, id: NotificationId): Promise<NotificationRecord | null> => {
     const found = await findWhole({ _id: id, projectId });
@@ -233,7 +237,7 @@ export const createNotificationStore = (db: Db) => {
     },
 
     /** Sends what was proposed. False when it was decided on, or its audience changed, since it was read. */
-    approve: (known: NotificationState, how: Omit<Timing, "content"> & Decision): Promise<boolean> => {
+    approve: (known: NotificationState, how: Timing & Decision): Promise<boolean> => {
       const { at, by, reason } = how;
       return advanceWith(known, toApproved(known, how), by && notificationApproved(known, { at, by, reason }));
     },

@@ -9,6 +9,7 @@ import { createDeliveryExport, createDeliveryList } from "./delivery-list.ts";
 import { createDeliveryStore } from "./delivery-store.ts";
 import { createDeliveryTrace, createDeliveryUsers } from "./delivery-trace.ts";
 import { createDeviceTimeline } from "./device-timeline.ts";
+import { createEscalationStore } from "./escalation-store.ts";
 import { createExpansionStore } from "./expansion-store.ts";
 import { createLedger } from "./ledger.ts";
 import { notificationCollection, type OutboxCarrier } from "./notification-document.ts";
@@ -25,6 +26,7 @@ export const createStores = (db: Db, masterKeys: MasterKeys) => ({
   ledger: createLedger(db),
   credentials: createCredentialStore(db, masterKeys),
   erasures: createErasureStore(db),
+  escalations: createEscalationStore(db),
   expansions: createExpansionStore(db),
   sendGroups: createSendGroupStore(db),
   recipients: createRecipientStore(db),
@@ -59,7 +61,9 @@ export const createDispatchOutbox = (db: Db, { publish, log }: Deps) => {
     /** Publishes the events that were just written with a notification. */
     publishNotification: (written: OutboxCarrier) => outbox.publish(notifications, written),
     /** Publishes the events that were just written with an ended notification. */
-    publishEnd: (written: OutboxCarrier) => outbox.publish(notifications, written, { final: true }),
+    publishEnd: (written: OutboxCarrier) =>
+      // An escalation adds events after the end.
+      outbox.publish(notifications, written, { final: written.escalation === undefined }),
     /** Publishes the events that were just written with a settled ledger row. */
     publishRow: (row: {
       readonly _id: string;

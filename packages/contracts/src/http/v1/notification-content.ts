@@ -8,6 +8,7 @@ import { PushName } from "../../push-types.ts";
 import { RecipientKind } from "../../recipients.ts";
 import { tagFields } from "../../tags.ts";
 import { TemplateVersion } from "../../template-version.ts";
+import { EscalateAfter } from "./escalation.ts";
 import { Ttl, timeFields } from "./local-time.ts";
 import { notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
 import { withFcmNames } from "./payload-rules.ts";
@@ -131,6 +132,7 @@ export const content = {
       examples: ["high"],
     }),
   ttl: Ttl.optional(),
+  escalate_after: EscalateAfter.optional(),
   collapse_id: z
     .string()
     .min(1)

@@ -6,6 +6,7 @@ import { namedBody, type PathProblem, withProblems } from "../../named.ts";
 import { pushNameProblem, SendPushType } from "../../push-types.ts";
 import { TemplateName } from "../../template-version.ts";
 import { Variables } from "../../variables.ts";
+import { escalationProblems } from "./escalation.ts";
 import { timeProblems } from "./local-time.ts";
 import { RecipientsOrUpload } from "./new-recipients.ts";
 import { content, Locale, localizationsOf, words } from "./notification-content.ts";
@@ -162,11 +163,13 @@ const newNotification = z
     // In one step, because each takes longer than most of these questions.
     const { targets: _, variables: __, recipients: ___, ...shown } = notification;
     const { push_type, push_name, send_at, time_zone, past, rollout, buttons, localizations } = notification;
+    const { escalate_after } = notification;
     const problems = [
       ...(mayHaveLinks(shown) ? dangerousLinks(shown) : []),
       ...((push_type ?? push_name) === undefined ? [] : pushTypeProblems(notification)),
       ...((send_at ?? time_zone ?? past) === undefined ? [] : timeProblems(notification)),
       ...(rollout === undefined ? [] : rolloutProblems(notification)),
+      ...(escalate_after === undefined ? [] : escalationProblems(notification)),
       ...((buttons ?? localizations) === undefined
         ? []
         : receiptProblems(notification, notification.template === undefined)),
@@ -191,6 +194,7 @@ export const RenderedContent = z.preprocess(
     .superRefine(withProblems(pushTypeProblems))
     .superRefine(withProblems(dangerousLinks))
     .superRefine(withProblems((notification) => receiptProblems(notification)))
+    .superRefine(withProblems(escalationProblems))
     .superRefine(refuseUnsendable),
 );
 

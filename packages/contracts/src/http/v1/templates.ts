@@ -20,6 +20,7 @@ const {
   push_name: _name,
   activity: _activity,
   rollout: _rollout,
+  escalate_after: _after,
   ...settings
 } = content;
 

@@ -1,0 +1,88 @@
+import type { DeviceId, NotificationContent, OutboxEvent } from "@herald/contracts";
+import { findSome, guardStore } from "@herald/mongo";
+import type { Db } from "mongodb";
+import { type Addressee, createAddressees } from "../domain/addressees.ts";
+import { ownersOf, packedAt, packedCount, resultAt } from "./delivery-document.ts";
+import {
+  type Escalation,
+  type NotificationState,
+  notificationCollection,
+  notificationHints,
+} from "./notification-document.ts";
+import { checkAfter } from "./notification-steps.ts";
+import { createRows, rowSourceFields } from "./rows.ts";
+
+/** A notification whose users are told now. */
+export type DueEscalation = Pick<NotificationState, "_id" | "projectId" | "tags"> & { readonly escalation: Escalation };
+
+/** Few: each reads all rows of its notification, and sends go first. */
+const atATime = 8;
+
+const read = { ...rowSourceFields, content: 1, step: 1, stop: 1, end: 1 } as const;
+
+/** Notifications whose sender wants to know who has not opened them. */
+export const createEscalationStore = (db: Db) => {
+  const notifications = notificationCollection(db);
+  const { rowsOf } = createRows(db);
+
+  return guardStore({
+    /** Claims a few that are due, for a minute. Of two callers, only the first gets a notification. */
+    takeDue: async (now: Date): Promise<DueEscalation[]> => {
+      const due = await findSome(
+        notifications,
+        { escalation: { $exists: true }, "escalation.nextAt": { $lte: now } },
+        {
+          ...{ hint: notificationHints.escalation, sort: { "escalation.nextAt": 1 }, limit: atATime },
+          projection: { projectId: 1, tags: 1, escalation: 1 },
+        },
+      );
+      const taken: DueEscalation[] = [];
+      for (const { escalation, ...document } of due) {
+        if (!escalation) continue;
+        const { _id, projectId } = document;
+        const nextAt = checkAfter(now);
+        const { modifiedCount } = await notifications.updateOne(
+          { _id, projectId, "escalation.nextAt": escalation.nextAt },
+          { $set: { "escalation.nextAt": nextAt } },
+        );
+        if (modifiedCount === 1) taken.push({ ...document, escalation: { ...escalation, nextAt } });
+      }
+      return taken;
+    },
+
+    /**
+     * Whom it is for and who has not opened it. None: it was cancelled. Undefined while that is not known, or a process pushes it and writes
+     * its end. `openedOf`: the devices that opened it, of up to 1,000.
+     */
+    unopened: async (
+      { _id, projectId }: DueEscalation,
+      openedOf: (devices: DeviceId[]) => Promise<ReadonlySet<string>>,
+    ): Promise<readonly Addressee[] | undefined> => {
+      const document = await notifications.findOne({ _id, projectId }, { projection: read });
+      if (!document || document.stop?.kind === "cancelled") return [];
+      if (!document.expanded || document.step === "sending") return undefined;
+      const { targets }: NotificationContent = JSON.parse(document.content);
+      const addressees = createAddressees(targets, document.expanded.lost ? "not-delivered" : "no-active-device");
+      for await (const row of rowsOf(document)) {
+        const owners = ownersOf(row);
+        const ids = Array.from({ length: packedCount(row.deviceIds) }, (_, at) => packedAt(row.deviceIds, at));
+        const opened = await openedOf(ids);
+        for (const [at, id] of ids.entries())
+          addressees.add({
+            ...{ id, userId: owners[at], opened: opened.has(id) },
+            accepted: resultAt(row, at)?.status === "accepted",
+          });
+      }
+      return addressees.unopened();
+    },
+
+    /** Stores the events. False when another process did, or the time was changed, since it was claimed. */
+    end: async ({ _id, projectId, escalation: { nextAt } }: DueEscalation, events: readonly OutboxEvent[]) => {
+      const { modifiedCount } = await notifications.updateOne(
+        { _id, projectId, "escalation.nextAt": nextAt },
+        { $unset: { escalation: "" }, ...(events.length > 0 && { $push: { outbox: { $each: [...events] } } }) },
+      );
+      return modifiedCount === 1;
+    },
+  });
+};
