@@ -710,6 +710,8 @@ export type Notification = SharedContent & {
   status: NotificationStatus;
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
   targets: string[];
+  /** How many seconds after the start `io.herald.notification.unopened.v1` tells which users have not opened it. Only with targets `user:`, `device:` and `token:`; not with `recipients`, `rollout`, `silent` or `time_zone: "device"` */
+  escalate_after?: number;
   /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
   push_type?: PushType;
   /** The kind of the control that a push of the type `controls` updates */
@@ -1641,6 +1643,14 @@ export type EventData = {
     /** The user of each of `devices`, in the same order; null: none; absent: none of them has one */
     users?: (string | null)[];
   };
+  "io.herald.notification.unopened.v1": NotificationEvent & {
+    /** Absent: a device without a user */
+    user_id?: string;
+    /** Absent: a user */
+    device_id?: string;
+    /** `unopened`: a provider accepted it. `not-delivered`: no provider has accepted it. `no-active-device`: there was none to send to */
+    reason: Open<"unopened" | "not-delivered" | "no-active-device">;
+  };
   "io.herald.delivery.accepted.v1": DeliveryEvent & {
     devices: string[];
     /** The user of each of `devices`, in the same order; null: none; absent: none of them has one */
@@ -1830,6 +1840,8 @@ export type NewSharedContent = {
 export type NewNotification = NewSharedContent & {
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
   targets?: readonly Target[] | undefined;
+  /** How many seconds after the start `io.herald.notification.unopened.v1` tells which users have not opened it. Only with targets `user:`, `device:` and `token:`; not with `recipients`, `rollout`, `silent` or `time_zone: "device"` */
+  escalate_after?: number | undefined;
   /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
   push_type?: "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | undefined;
   /** The kind of the control that a push of the type `controls` updates */
@@ -2407,6 +2419,7 @@ export const knownValues = {
     "io.herald.notification.opened.v1",
     "io.herald.notification.received.v1",
     "io.herald.notification.dismissed.v1",
+    "io.herald.notification.unopened.v1",
     "io.herald.delivery.accepted.v1",
     "io.herald.delivery.failed.v1",
     "io.herald.delivery.delayed.v1",
