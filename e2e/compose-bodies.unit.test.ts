@@ -28,6 +28,7 @@ const drafts: fc.Arbitrary<Draft> = fc.record({
     android_channel: fc.constantFrom("", "b"),
     icon: fc.constant(""),
     receipts: fc.constantFrom("", "10"),
+    escalate_after: fc.constantFrom("", "3600"),
     kind: fc.constantFrom("", "offers"),
   },
   buttons: fc.constantFrom([], [{ id: "a", title: "A", link_to: "", opens: false }]),

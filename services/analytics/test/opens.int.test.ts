@@ -295,6 +295,29 @@ describe("an open", () => {
   });
 });
 
+test("says of a project that opens which had arrived are not stored, until they are", async () => {
+  const { projectId, notificationId, opens } = sample(3);
+  const stored = async (of: ProjectId, until: Date) =>
+    (await sendRequest(bus, openRequests.stored, { projectId: of, until: until.toISOString() })).stored;
+  const before = new Date(now().getTime() - 3_600_000);
+  await proxy.cut();
+  try {
+    await report({ projectId, opens });
+    const until = new Date(now().getTime() + 3_600_000);
+    expect(await stored(projectId, until)).toBe(false);
+    // Neither those that arrive later nor those of others count.
+    expect(await stored(projectId, before)).toBe(true);
+    expect(await stored(newProjectId(now()), until)).toBe(true);
+  } finally {
+    await proxy.heal();
+  }
+  const until = now();
+  await eventually(async () => expect(await stored(projectId, until)).toBe(true), { timeoutMs: 20_000 });
+  const deviceIds = opens.map(({ deviceId }) => deviceId);
+  const { openedAt } = await sendRequest(bus, openRequests.ofDevices, { projectId, notificationId, deviceIds });
+  expect(Object.keys(openedAt)).toHaveLength(3);
+});
+
 test("a malformed group of opens becomes a dead letter and delays nothing", async () => {
   const { projectId, notificationId, opens } = sample(1);
   const poison = { ...OpenGroupV1, schema: { parse: (data: unknown) => data } } as unknown as typeof OpenGroupV1;

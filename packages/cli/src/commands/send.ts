@@ -43,6 +43,7 @@ type Options = Timing & {
   readonly kind?: string;
   readonly label?: string[];
   readonly ttl?: number;
+  readonly escalateAfter?: number;
   readonly priority?: string;
   readonly collapseId?: string;
   readonly urgency?: string;
@@ -97,7 +98,7 @@ const parseButton = (text: string) => {
 /** Flags take precedence over the file. */
 export const contentOf = async (options: Options): Promise<NewNotification> => {
   const { file, to, link, data, label, at, timeZone, past, collapseId, androidChannel } = options;
-  const { title, body, image, kind, ttl, priority, silent, urgency, relevance, thread, icon } = options;
+  const { title, body, image, kind, ttl, escalateAfter, priority, silent, urgency, relevance, thread, icon } = options;
   const { template, var: variables, app, receipts, button, pushType, pushName, recipients, recipientKind } = options;
   const flags = {
     template,
@@ -120,6 +121,7 @@ export const contentOf = async (options: Options): Promise<NewNotification> => {
     past,
     rollout: rolloutOfOptions(options),
     ttl,
+    escalate_after: escalateAfter,
     priority,
     collapse_id: collapseId,
     urgency,
@@ -247,6 +249,7 @@ export const addSend = (program: Command, add: Add) =>
       ...sendTimeOptions,
       ...rolloutOptions,
       numberOption("--ttl <seconds>", "time to live"),
+      numberOption("--escalate-after <seconds>", "then tell which users have not opened it"),
       option("--priority <priority>", "delivery priority").choices(["high", "normal"]),
       option("--collapse-id <id>", "replaces an earlier notification with this id"),
       option("--urgency <urgency>", "how much it may interrupt").choices(knownValues.urgency),

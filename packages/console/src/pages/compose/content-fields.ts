@@ -53,5 +53,13 @@ export const contentFields = {
     as: "percent",
     props: { maw: 280 },
   },
+  escalate_after: {
+    ...reactions,
+    label: "Tell who has not opened it",
+    hint: "After so many seconds, 60 to 604,800. Only for users, devices and tokens.",
+    placeholder: "3600",
+    as: "decimal",
+    props: { maw: 280 },
+  },
   buttons: { ...reactions, label: "Buttons", as: buttonValues },
 } as const satisfies { readonly [Name in keyof NewNotification]?: FieldSpec };

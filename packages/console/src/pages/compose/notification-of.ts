@@ -106,7 +106,7 @@ export const dryRunOf = (draft: Draft, first?: FileRecipient): NewNotification |
 /** The same message to one device, now. The API checks the target. Of recipients with values of their own, it has those of the first. */
 export const testOf = (draft: Draft, target: string, first?: FileRecipient): NewNotification => {
   const { send_at: _, time_zone: __, past: ___, rollout: ____, ...untimed } = notificationOf(draft, first);
-  const { targets: _____, recipients, ...message } = untimed;
+  const { targets: _____, escalate_after: ______, recipients, ...message } = untimed;
   if (recipients === undefined) return { ...message, targets: [target as Target] };
   const variables = Array.isArray(recipients)
     ? recipients[0]?.variables

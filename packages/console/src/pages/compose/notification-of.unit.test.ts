@@ -137,7 +137,14 @@ test("a notification that was sent comes back as a draft that sends all that it 
     ...{ thread: "sale", android_channel: "offers", icon: "https://example.com/i.png", receipts: 0.07 },
     buttons: [{ id: "a", title: "Open" }],
     rollout: { canary: { share: 0.07, wait: "1h" }, per_minute: 60, stop_if: { failed: 0.05, unregistered: true } },
-    ...{ targets: ["all"], ttl: 60, labels: { campaign: "spring" }, data: { a: "b" }, silent: false },
+    ...{
+      targets: ["all"],
+      escalate_after: 60,
+      ttl: 60,
+      labels: { campaign: "spring" },
+      data: { a: "b" },
+      silent: false,
+    },
   };
   const progress = { phase: "done", released: 10, outcomes: 10, failed: 3 };
   const shown = { ...sent, rollout: { ...sent.rollout, ...progress } };
