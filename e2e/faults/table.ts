@@ -10,6 +10,7 @@ import { clockRows } from "./rows/clocks.ts";
 import { clusterRows } from "./rows/cluster.ts";
 import { databaseRows } from "./rows/database.ts";
 import { diskFull } from "./rows/disk-full.ts";
+import { escalation } from "./rows/escalation.ts";
 import { fatalSends } from "./rows/fatal-send.ts";
 import { gracefulRows } from "./rows/graceful.ts";
 import { killedImport } from "./rows/imports.ts";
@@ -46,6 +47,7 @@ export const rows: readonly Row[] = [
   ...pauseRows,
   ...rolloutRows,
   approval,
+  escalation,
   ...slowApns,
   ...providerAnswerRows,
   caps,
