@@ -33,7 +33,19 @@ const sharing = [
   ...["projects", "operators", "hands", "names", "hijack", "readers", "sign-in", "unreachable"],
   ...["project-files", "redirects", "preferences", "activities", "templates", "rendering"],
   // They store thousands of devices, which those above would have to read.
-  ...["imports", "content", "recipients", "pause", "neighbour", "receipts", "shares", "batch", "rooms", "sends"],
+  ...[
+    "imports",
+    "content",
+    "recipients",
+    "pause",
+    "escalation",
+    "neighbour",
+    "receipts",
+    "shares",
+    "batch",
+    "rooms",
+    "sends",
+  ],
 ];
 const suffix = ".hostile.test.ts";
 const filesOf = (names: readonly string[]) => names.map((name) => `${name}${suffix}`);
