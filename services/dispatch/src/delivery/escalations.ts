@@ -1,4 +1,4 @@
-import { sendRequest } from "@herald/bus";
+import { publishEvents, sendRequest } from "@herald/bus";
 import { type DeviceId, openRequests } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
 import type { DueEscalation } from "../stores/escalation-store.ts";
@@ -8,8 +8,8 @@ import { notificationUnopened } from "../stores/events.ts";
  * Tells which users have not opened a notification, at the time that its sender asked for. A sweep alone, without messages: those that
  * wait while analytics is unavailable are tried again each minute, and take no place of pushes that wait.
  */
-export const createEscalateDue = (deps: Pick<Deps, "bus" | "escalations" | "now" | "outbox">) => {
-  const { bus, escalations, now, outbox } = deps;
+export const createEscalateDue = (deps: Pick<Deps, "bus" | "escalations" | "now">) => {
+  const { bus, escalations, now } = deps;
 
   const escalate = async (due: DueEscalation): Promise<void> => {
     const { _id: notificationId, projectId, escalation } = due;
@@ -21,8 +21,11 @@ export const createEscalateDue = (deps: Pick<Deps, "bus" | "escalations" | "now"
       return new Set(Object.keys(openedAt));
     };
     const unopened = await escalations.unopened(due, openedOf);
-    const events = unopened?.map((addressee) => notificationUnopened(due, addressee, now()));
-    if (events && (await escalations.end(due, events))) await outbox.flushNotification(due);
+    if (!unopened) return;
+    const events = unopened.map((addressee) => notificationUnopened(due, addressee, now()));
+    // Until then the notification is their outbox: after a crash they are published again, under the same ids.
+    await publishEvents(bus, events);
+    await escalations.end(due);
   };
 
   return async (signal: AbortSignal): Promise<void> => {

@@ -1,4 +1,4 @@
-import type { DeviceId, NotificationContent, OutboxEvent } from "@herald/contracts";
+import type { DeviceId, NotificationContent } from "@herald/contracts";
 import { findSome, guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { type Addressee, createAddressees } from "../domain/addressees.ts";
@@ -18,7 +18,7 @@ export type DueEscalation = Pick<NotificationState, "_id" | "projectId" | "tags"
 /** Few: each reads all rows of its notification, and sends go first. */
 const atATime = 8;
 
-const read = { ...rowSourceFields, content: 1, step: 1, stop: 1, end: 1 } as const;
+const read = { ...rowSourceFields, content: 1, step: 1, stop: 1 } as const;
 
 /** Notifications whose sender wants to know who has not opened them. */
 export const createEscalationStore = (db: Db) => {
@@ -36,23 +36,20 @@ export const createEscalationStore = (db: Db) => {
           projection: { projectId: 1, tags: 1, escalation: 1 },
         },
       );
-      const taken: DueEscalation[] = [];
-      for (const { escalation, ...document } of due) {
-        if (!escalation) continue;
+      const nextAt = checkAfter(now);
+      const claim = async ({ escalation, ...document }: (typeof due)[number]): Promise<DueEscalation[]> => {
+        if (!escalation) return [];
         const { _id, projectId } = document;
-        const nextAt = checkAfter(now);
-        const { modifiedCount } = await notifications.updateOne(
-          { _id, projectId, "escalation.nextAt": escalation.nextAt },
-          { $set: { "escalation.nextAt": nextAt } },
-        );
-        if (modifiedCount === 1) taken.push({ ...document, escalation: { ...escalation, nextAt } });
-      }
-      return taken;
+        const known = { _id, projectId, "escalation.nextAt": escalation.nextAt };
+        const { modifiedCount } = await notifications.updateOne(known, { $set: { "escalation.nextAt": nextAt } });
+        return modifiedCount === 1 ? [{ ...document, escalation: { ...escalation, nextAt } }] : [];
+      };
+      return (await Promise.all(due.map(claim))).flat();
     },
 
     /**
-     * Whom it is for and who has not opened it. None: it was cancelled. Undefined while that is not known, or a process pushes it and writes
-     * its end. `openedOf`: the devices that opened it, of up to 1,000.
+     * Whom it is for and who has not opened it. None: it was cancelled. Undefined while that is not known, or a process pushes it.
+     * `openedOf`: the devices that opened it, of up to 1,000.
      */
     unopened: async (
       { _id, projectId }: DueEscalation,
@@ -76,13 +73,9 @@ export const createEscalationStore = (db: Db) => {
       return addressees.unopened();
     },
 
-    /** Stores the events. False when another process did, or the time was changed, since it was claimed. */
-    end: async ({ _id, projectId, escalation: { nextAt } }: DueEscalation, events: readonly OutboxEvent[]) => {
-      const { modifiedCount } = await notifications.updateOne(
-        { _id, projectId, "escalation.nextAt": nextAt },
-        { $unset: { escalation: "" }, ...(events.length > 0 && { $push: { outbox: { $each: [...events] } } }) },
-      );
-      return modifiedCount === 1;
+    /** Its events are published. */
+    end: async ({ _id, projectId, escalation: { nextAt } }: DueEscalation): Promise<void> => {
+      await notifications.updateOne({ _id, projectId, "escalation.nextAt": nextAt }, { $unset: { escalation: "" } });
     },
   });
 };

@@ -173,7 +173,7 @@ export type NotificationDocument = Facts & {
 };
 
 /** A notification that was just written, with the events to publish. */
-export type OutboxCarrier = Pick<NotificationDocument, "_id" | "projectId" | "outbox" | "escalation">;
+export type OutboxCarrier = Pick<NotificationDocument, "_id" | "projectId" | "outbox">;
 
 export const toRecord = ({
   outbox: _,

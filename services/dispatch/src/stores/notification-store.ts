@@ -90,11 +90,7 @@ export const createNotificationStore = (db: Db) => {
     shownOnly,
   );
   const findState = findBatched(notifications, stateOnly);
-  const findOutbox = findBatched<NotificationDocument, keyof OutboxCarrier>(notifications, {
-    projectId: 1,
-    outbox: 1,
-    escalation: 1,
-  });
+  const findOutbox = findBatched<NotificationDocument, keyof OutboxCarrier>(notifications, { projectId: 1, outbox: 1 });
 
   const get = async (projectId: ProjectId, id: NotificationId): Promise<NotificationRecord | null> => {
     const found = await findWhole({ _id: id, projectId });

@@ -61,9 +61,7 @@ export const createDispatchOutbox = (db: Db, { publish, log }: Deps) => {
     /** Publishes the events that were just written with a notification. */
     publishNotification: (written: OutboxCarrier) => outbox.publish(notifications, written),
     /** Publishes the events that were just written with an ended notification. */
-    publishEnd: (written: OutboxCarrier) =>
-      // An escalation adds events after the end.
-      outbox.publish(notifications, written, { final: written.escalation === undefined }),
+    publishEnd: (written: OutboxCarrier) => outbox.publish(notifications, written, { final: true }),
     /** Publishes the events that were just written with a settled ledger row. */
     publishRow: (row: {
       readonly _id: string;
