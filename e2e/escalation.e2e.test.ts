@@ -23,7 +23,7 @@ logOnFailure(() => system);
 
 const type = "io.herald.notification.unopened.v1" as const;
 /** Its shortest time, and more than a minute until Herald looks again. */
-const toldWithinMs = 150_000;
+const eventsWithinMs = 150_000;
 
 const open = async (id: string, token: string) => {
   const push = (await system.simulators.pushes({ token })).find((one) => payloadOf(one).notification_id === id);
@@ -32,7 +32,7 @@ const open = async (id: string, token: string) => {
   expectStatus(await request(`${system.gateway}/api/v1`, `PUT /notifications/${id}/open`, { body }), 204);
 };
 
-test("who did not open a notification in time is told once by NATS, webhook and stream, with the reason", {
+test("who did not open a notification in time is in one event by NATS, webhook and stream, with the reason", {
   timeout: 240_000,
 }, async () => {
   const since = new Date();
@@ -52,7 +52,7 @@ test("who did not open a notification in time is told once by NATS, webhook and 
 
   const { events } = new Herald({ url: system.gateway, token: project.token });
   const streamed: unknown[] = [];
-  for await (const { data } of events.follow({ types: [type], since, signal: AbortSignal.timeout(toldWithinMs) }))
+  for await (const { data } of events.follow({ types: [type], since, signal: AbortSignal.timeout(eventsWithinMs) }))
     if (streamed.push(data) === 3) break;
   const facts = { project_id: project.id, notification_id: id, kind: "tables", at: expect.any(String) };
   const expected = [

@@ -75,6 +75,7 @@ export const heldBlocks: Readonly<Record<string, Readonly<Record<string, Held | 
     "From a program": `run ${documents}`,
     "*": "run e2e/exports.scenario.test.ts",
   },
+  "docs/how-to/follow-up.md": { "*": "run e2e/follow-up.scenario.test.ts" },
   "docs/how-to/keep-a-project-in-a-file.md": {
     "Keep a project in a file": "run packages/cli/src/apply/project-file.unit.test.ts",
     "An existing project": `run ${documents}`,

@@ -20,18 +20,18 @@ test.beforeAll(async ({ system: shared }) => {
 logOnFailure(() => system);
 
 /** The shortest time, a minute until Herald looks again, and some for a busy machine. */
-const toldWithinMs = 240_000;
+const eventsWithinMs = 240_000;
 
 type Unopened = DataOf<typeof NotificationUnopenedV1>;
-const told = (project: Project) => eventsOf<Unopened>(system, project, NotificationUnopenedV1);
-const isTold = (project: Project, count: number) =>
+const published = (project: Project) => eventsOf<Unopened>(system, project, NotificationUnopenedV1);
+const hasEvents = (project: Project, count: number) =>
   eventually(
     async () => {
-      const events = await told(project);
+      const events = await published(project);
       if (events.length < count) throw new Error(`${events.length} of ${count} events`);
       return events;
     },
-    { timeoutMs: toldWithinMs },
+    { timeoutMs: eventsWithinMs },
   );
 
 const open = async (project: Project, id: string, token: string) => {
@@ -39,7 +39,7 @@ const open = async (project: Project, id: string, token: string) => {
   return (await request(`${system.gateway}/api/v1`, `PUT /notifications/${id}/open`, { body })).status;
 };
 
-test("who has not opened is told of one's own addressees alone, with foreign ids, forged opens and phones that changed hands", async ({
+test("follow-ups with foreign ids, forged opens and phones that changed hands: events name only whom a send was for", async ({
   task,
 }) => {
   const [project, other] = [await system.project("Escalating"), await system.project("Foreign")];
@@ -82,16 +82,16 @@ test("who has not opened is told of one's own addressees alone, with foreign ids
 
   const brief = (events: readonly Unopened[]) =>
     events.map(({ user_id, device_id, reason }) => `${user_id ?? device_id} ${reason}`).sort();
-  expect(brief(await isTold(project, 3))).toEqual(
+  expect(brief(await hasEvents(project, 3))).toEqual(
     ["ann unopened", "stranger no-active-device", `${foreign.device.id} no-active-device`].sort(),
   );
-  expect(brief(await isTold(other, 4))).toEqual(
+  expect(brief(await hasEvents(other, 4))).toEqual(
     ["ann unopened", "cem no-active-device", "stranger no-active-device", `${phone.device.id} no-active-device`].sort(),
   );
   show(task, { events: 7 });
 });
 
-test("a thousand users in each of many sends, and a user with thousands of devices, are told, and harm nobody", async ({
+test("follow-ups of a thousand users in each of many sends, and of a user with thousands of devices: all events, and ordinary sends go on", async ({
   task,
 }) => {
   const [project, neighbour] = [await system.project("Huge"), await system.project("Beside the huge")];
@@ -111,7 +111,7 @@ test("a thousand users in each of many sends, and a user with thousands of devic
   const attack = async () => {
     const content = { title: "Read me", targets, escalate_after: 60 };
     await inParallel(Array(sends).fill(content), 4, (one) => project.send(one));
-    return isTold(project, sends * targets.length);
+    return hasEvents(project, sends * targets.length);
   };
   const running = attack();
   const peak = await peakMemory(system, "dispatch", running);

@@ -15,7 +15,7 @@ const escalateAfter = 60;
 const atATime = 32;
 const killWithinMs = 400;
 /** A killed process leaves what it claimed for a minute, and so may the next one. */
-const toldWithinMs = 300_000;
+const eventsWithinMs = 300_000;
 
 type Unopened = DataOf<typeof NotificationUnopenedV1>;
 
@@ -26,7 +26,7 @@ const keyOf = ({ notification_id: id, device_id: device, user_id: user = "", rea
 export const escalation: Row = {
   name: "escalation",
   fault:
-    "kill -9 of dispatch or analytics, with two replicas, 20 times (short: 6), when the time of 3,000 sends (short: 900) comes at which those who have not opened them are told",
+    "kill -9 of dispatch or analytics, with two replicas, 20 times (short: 6), when the time to follow up 3,000 sends (short: 900) comes",
   pass: "one event for each user and device that did not open it, none for those that did; no repeat",
   fixture: replicated,
   run: async ({ long, use }) => {
@@ -49,11 +49,11 @@ export const escalation: Row = {
       expectStatus(await request(`${second}/api/v1`, `PUT /notifications/${id}/open`, { body }), 204);
     });
 
-    const told = () => eventsOf<Unopened>(system, project, NotificationUnopenedV1);
+    const published = () => eventsOf<Unopened>(system, project, NotificationUnopenedV1);
     const moreThan = async (count: number, timeoutMs: number) =>
       eventually(
         async () => {
-          const { length } = await told();
+          const { length } = await published();
           if (length <= count) throw new Error(`there are ${length} events, and no more`);
           return length;
         },
@@ -68,8 +68,8 @@ export const escalation: Row = {
     }
 
     const problems: string[] = [];
-    await moreThan(2 * ids.length - 1, toldWithinMs).catch((error: Error) => problems.push(error.message));
-    const all = await told();
+    await moreThan(2 * ids.length - 1, eventsWithinMs).catch((error: Error) => problems.push(error.message));
+    const all = await published();
     const expected = ids.flatMap((id) => [
       `${deliveryKey(id, other.id)} unopened`,
       `${deliveryKey(id, "nobody")} no-active-device`,

@@ -710,7 +710,7 @@ export type Notification = SharedContent & {
   status: NotificationStatus;
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
   targets: string[];
-  /** How many seconds after the start `io.herald.notification.unopened.v1` tells which users have not opened it. Only with targets `user:`, `device:` and `token:`; not with `recipients`, `rollout`, `silent` or `time_zone: "device"` */
+  /** So many seconds after the start, `io.herald.notification.unopened.v1` names the users who have not opened it. Only with targets `user:`, `device:` and `token:`; not with `recipients`, `rollout`, `silent` or `time_zone: "device"` */
   escalate_after?: number;
   /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
   push_type?: PushType;
@@ -1840,7 +1840,7 @@ export type NewSharedContent = {
 export type NewNotification = NewSharedContent & {
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
   targets?: readonly Target[] | undefined;
-  /** How many seconds after the start `io.herald.notification.unopened.v1` tells which users have not opened it. Only with targets `user:`, `device:` and `token:`; not with `recipients`, `rollout`, `silent` or `time_zone: "device"` */
+  /** So many seconds after the start, `io.herald.notification.unopened.v1` names the users who have not opened it. Only with targets `user:`, `device:` and `token:`; not with `recipients`, `rollout`, `silent` or `time_zone: "device"` */
   escalate_after?: number | undefined;
   /** Apple's push type. Absent: an alert or a background push. It goes to iPhones that have a token of this type; `data` and `ios` are its payload, and no field that shows something is accepted beside it. `voip` may have 5,120 bytes; `voip` and `pushtotalk` have a `ttl` of 0 unless you set one. `liveactivity`: of an activity */
   push_type?: "voip" | "complication" | "widgets" | "controls" | "location" | "fileprovider" | "pushtotalk" | undefined;

@@ -169,7 +169,7 @@ export const NotificationOpenedV1 = defineEvent("NotificationOpenedV1", {
   at: time,
 });
 
-/** The time of `escalate_after` came. Published once for each user, and for each device without one, who did not open the notification. */
+/** Published once for each user, and for each device without one, who had not opened the notification when the time of `escalate_after` came. */
 export const NotificationUnopenedV1 = defineEvent("NotificationUnopenedV1", {
   ...notification,
   user_id: z.string().optional().meta({ description: "Absent: a device without a user" }),

@@ -247,7 +247,7 @@ const assemble = (
       const retention = retentionRules(stores, config.HERALD_DISPATCH_RETENTION);
       const jobs = [
         sweeps.start(),
-        runEvery("tell what was not opened", sweepEveryMs, log, createEscalateDue(deps)),
+        runEvery("publish what was not opened", sweepEveryMs, log, createEscalateDue(deps)),
         startErasurePasses(erasing, log),
         sweepExpansions(deps),
         sweepBacklogs(deps),

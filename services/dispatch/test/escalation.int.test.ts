@@ -81,27 +81,27 @@ const schedule = (sendAt: Date, change: Partial<SendV1> = {}) =>
     { targets: ["user:ann"], send_at: sendAt.toISOString(), escalate_after: 60 },
   );
 
-type Told = { user_id?: string; device_id?: string; reason: string };
-const toldOf = async (id: NotificationId): Promise<Told[]> => {
+type Unopened = { user_id?: string; device_id?: string; reason: string };
+const eventsOf = async (id: NotificationId): Promise<Unopened[]> => {
   const all = await readPublished(dispatch.broker, `push.evt.v1.${projectId}.notification.unopened`);
   return all.map(({ body }) => JSON.parse(body)).filter((event) => event.notification_id === id);
 };
-const inBrief = (told: readonly Told[]) =>
-  told.map(({ user_id, device_id, reason }) => `${user_id ?? device_id} ${reason}`).sort();
-const isTold = (id: NotificationId, ...expected: string[]) =>
-  eventually(async () => expect(inBrief(await toldOf(id))).toEqual(expected.sort()));
-/** Once another one that is due later has been told, all before it are. */
-const othersAreTold = async () => {
+const inBrief = (events: readonly Unopened[]) =>
+  events.map(({ user_id, device_id, reason }) => `${user_id ?? device_id} ${reason}`).sort();
+const hasEvents = (id: NotificationId, ...expected: string[]) =>
+  eventually(async () => expect(inBrief(await eventsOf(id))).toEqual(expected.sort()));
+/** Once another one that is due later has its event, all before it do. */
+const othersHaveEvents = async () => {
   reach("marker");
   const id = await send(["user:marker"]);
   await dispatch.final(projectId, id);
   dispatch.pass(minute + 1_000);
-  await isTold(id, "marker unopened");
+  await hasEvents(id, "marker unopened");
 };
 const stored = (id: NotificationId) =>
   notificationCollection(dispatch.database.client.db(dispatch.database.name)).findOne({ _id: id });
 
-test("tells each user, and each device without one, that did not open it, with the reason", async () => {
+test("each user, and each device without one, that did not open it has an event with the reason", async () => {
   dispatch.simulators.script([{ provider: "apns", tokenPrefix: "bad", status: 400, reason: "PayloadEmpty" }]);
   reach("ann");
   const [, tablet] = user("bob", "00", "00");
@@ -128,14 +128,14 @@ test("tells each user, and each device without one, that did not open it, with t
   await dispatch.final(projectId, id);
   const later = await send(["user:ann"], { escalate_after: 3_600 });
   await dispatch.final(projectId, later);
-  expect(await toldOf(id)).toEqual([]);
+  expect(await eventsOf(id)).toEqual([]);
   dispatch.pass(minute + 1_000);
-  await isTold(
+  await hasEvents(
     id,
     ...["ann unopened", "cem unopened", "dee not-delivered", "eve no-active-device"],
     ...[`${lone.id} unopened`, "fay unopened", `${gone.id} no-active-device`],
   );
-  expect(await toldOf(id)).toContainEqual({
+  expect(await eventsOf(id)).toContainEqual({
     project_id: projectId,
     notification_id: id,
     kind: "orders",
@@ -144,15 +144,15 @@ test("tells each user, and each device without one, that did not open it, with t
     reason: "unopened",
     at: expect.any(String),
   });
-  await othersAreTold();
-  expect(await toldOf(later)).toEqual([]);
+  await othersHaveEvents();
+  expect(await eventsOf(later)).toEqual([]);
   await eventually(async () => {
     const { escalation, outbox } = (await stored(id)) ?? {};
     expect({ escalation, outbox }).toEqual({});
   });
 });
 
-test("what many devices get is told by batch, and what waits for its provider is not delivered", async () => {
+test("the batches of a large send are read, and what waits for its provider is not delivered", async () => {
   const id = await dispatch.send(projectId, {}, { targets: ["user:ann", "user:bob", "user:cem"], escalate_after: 60 });
   dispatch.simulators.script([
     { provider: "apns", tokenPrefix: "503", status: 503, headers: { "retry-after": "600" } },
@@ -161,8 +161,8 @@ test("what many devices get is told by batch, and what waits for its provider is
   await dispatch.partition(projectId, id, [[ann], [bob]], { lane: "direct" });
   await eventually(async () => expect((await dispatch.get(projectId, id)).counts).toMatchObject({ accepted: 1 }));
   dispatch.pass(minute + 1_000);
-  await isTold(id, "ann unopened", "bob not-delivered", "cem no-active-device");
-  // It ends after it was told, with both kinds of events.
+  await hasEvents(id, "ann unopened", "bob not-delivered", "cem no-active-device");
+  // It ends later.
   dispatch.simulators.script([]);
   dispatch.pass(3_600_000);
   await dispatch.final(projectId, id);
@@ -171,7 +171,7 @@ test("what many devices get is told by batch, and what waits for its provider is
     expect(all.filter(({ subject }) => subject.endsWith("notification.completed"))).toHaveLength(1);
     expect((await stored(id))?.outbox).toBeUndefined();
   });
-  expect(await toldOf(id)).toHaveLength(3);
+  expect(await eventsOf(id)).toHaveLength(3);
 });
 
 test("waits while analytics is unavailable or has not read all opens, and counts those", async () => {
@@ -190,14 +190,14 @@ test("waits while analytics is unavailable or has not read all opens, and counts
   opened.add(phone ?? "dev_");
   isStored = () => true;
   dispatch.pass(minute + 1_000);
-  await othersAreTold();
+  await othersHaveEvents();
   for (const id of ids) {
-    expect(await toldOf(id)).toEqual([]);
+    expect(await eventsOf(id)).toEqual([]);
     expect((await stored(id))?.escalation).toBeUndefined();
   }
 });
 
-test("a cancelled one is not told, and a change of its time moves what is told", async () => {
+test("a cancelled one has no event, and a change of its time moves it", async () => {
   reach("ann");
   const inAnHour = new Date(dispatch.now().getTime() + 3_600_000);
   const [cancelled, moved] = [await schedule(inAnHour), await schedule(inAnHour)];
@@ -213,8 +213,8 @@ test("a cancelled one is not told, and a change of its time moves what is told",
   });
   expect((await stored(moved))?.escalation?.at).toEqual(new Date(later.getTime() + minute));
   dispatch.pass(3_600_000 + 3 * minute);
-  await othersAreTold();
-  for (const id of [cancelled, moved]) expect(await toldOf(id)).toEqual([]);
+  await othersHaveEvents();
+  for (const id of [cancelled, moved]) expect(await eventsOf(id)).toEqual([]);
 });
 
 test("a proposal counts from its approval", async () => {
@@ -228,13 +228,13 @@ test("a proposal counts from its approval", async () => {
   expect((await stored(id))?.escalation?.at.getTime()).toBeGreaterThanOrEqual(at + 600_000);
   await dispatch.partition(projectId, id, [[device("00", { userId: "ann" })]], { lane: "direct" });
   await dispatch.final(projectId, id);
-  await othersAreTold();
-  expect(await toldOf(id)).toEqual([]);
+  await othersHaveEvents();
+  expect(await eventsOf(id)).toEqual([]);
   dispatch.pass(600_000);
-  await isTold(id, "ann unopened");
+  await hasEvents(id, "ann unopened");
 });
 
-test("an erased user is not told, by no device either; the others are", async () => {
+test("an erased user has no event, nor their device; the others have theirs", async () => {
   reach("ann");
   reach("eve");
   const id = await send(["user:ann", "user:eve"]);
@@ -243,5 +243,5 @@ test("an erased user is not told, by no device either; the others are", async ()
   const eraser = createUserEraser(db, createSmallSendStore(db), createRecipientStore(db));
   await eraser.erase({ projectId, key: userKey(projectId, "eve"), at: dispatch.now() });
   dispatch.pass(minute + 1_000);
-  await isTold(id, "ann unopened");
+  await hasEvents(id, "ann unopened");
 });

@@ -249,7 +249,7 @@ export const addSend = (program: Command, add: Add) =>
       ...sendTimeOptions,
       ...rolloutOptions,
       numberOption("--ttl <seconds>", "time to live"),
-      numberOption("--escalate-after <seconds>", "then tell which users have not opened it"),
+      numberOption("--escalate-after <seconds>", "then an event names the users who have not opened it"),
       option("--priority <priority>", "delivery priority").choices(["high", "normal"]),
       option("--collapse-id <id>", "replaces an earlier notification with this id"),
       option("--urgency <urgency>", "how much it may interrupt").choices(knownValues.urgency),

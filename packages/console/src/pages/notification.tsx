@@ -295,8 +295,7 @@ export default function NotificationPage() {
                     Link: data.link_to,
                     "Scheduled for": sendTimeOf(data),
                     Created: exactTime(data.created_at),
-                    "Says who has not opened it":
-                      data.escalate_after !== undefined && `after ${duration(data.escalate_after)}`,
+                    "Follow-up": data.escalate_after !== undefined && `after ${duration(data.escalate_after)}`,
                     Took: data.completed_at && duration(seconds),
                     Speed:
                       counts.accepted > 0 &&

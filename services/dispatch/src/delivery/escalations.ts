@@ -5,7 +5,7 @@ import type { DueEscalation } from "../stores/escalation-store.ts";
 import { notificationUnopened } from "../stores/events.ts";
 
 /**
- * Tells which users have not opened a notification, at the time that its sender asked for. A sweep alone, without messages: those that
+ * Publishes which users have not opened a notification, at the time that its sender asked for. A sweep alone, without messages: those that
  * wait while analytics is unavailable are tried again each minute, and take no place of pushes that wait.
  */
 export const createEscalateDue = (deps: Pick<Deps, "bus" | "escalations" | "now">) => {
@@ -22,7 +22,7 @@ export const createEscalateDue = (deps: Pick<Deps, "bus" | "escalations" | "now"
     };
     const unopened = await escalations.unopened(due, openedOf);
     if (!unopened) return;
-    const events = unopened.map((addressee) => notificationUnopened(due, addressee, now()));
+    const events = unopened.map((one) => notificationUnopened(due, one, now()));
     // Until then the notification is their outbox: after a crash they are published again, under the same ids.
     await publishEvents(bus, events);
     await escalations.end(due);

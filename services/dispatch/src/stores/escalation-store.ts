@@ -1,7 +1,7 @@
 import type { DeviceId, NotificationContent } from "@herald/contracts";
 import { findSome, guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
-import { type Addressee, createAddressees } from "../domain/addressees.ts";
+import { collectUnopened, type UnopenedBy } from "../domain/unopened.ts";
 import { ownersOf, packedAt, packedCount, resultAt } from "./delivery-document.ts";
 import {
   type Escalation,
@@ -12,7 +12,7 @@ import {
 import { checkAfter } from "./notification-steps.ts";
 import { createRows, rowSourceFields } from "./rows.ts";
 
-/** A notification whose users are told now. */
+/** A notification whose sender wants to know now who has not opened it. */
 export type DueEscalation = Pick<NotificationState, "_id" | "projectId" | "tags"> & { readonly escalation: Escalation };
 
 /** Few: each reads all rows of its notification, and sends go first. */
@@ -48,29 +48,29 @@ export const createEscalationStore = (db: Db) => {
     },
 
     /**
-     * Whom it is for and who has not opened it. None: it was cancelled. Undefined while that is not known, or a process pushes it.
+     * Who has not opened it; none if it was cancelled. Undefined while its audience is not known, or a process pushes it.
      * `openedOf`: the devices that opened it, of up to 1,000.
      */
     unopened: async (
       { _id, projectId }: DueEscalation,
       openedOf: (devices: DeviceId[]) => Promise<ReadonlySet<string>>,
-    ): Promise<readonly Addressee[] | undefined> => {
+    ): Promise<readonly UnopenedBy[] | undefined> => {
       const document = await notifications.findOne({ _id, projectId }, { projection: read });
       if (!document || document.stop?.kind === "cancelled") return [];
       if (!document.expanded || document.step === "sending") return undefined;
       const { targets }: NotificationContent = JSON.parse(document.content);
-      const addressees = createAddressees(targets, document.expanded.lost ? "not-delivered" : "no-active-device");
+      const unopened = collectUnopened(targets, document.expanded.lost ? "not-delivered" : "no-active-device");
       for await (const row of rowsOf(document)) {
         const owners = ownersOf(row);
         const ids = Array.from({ length: packedCount(row.deviceIds) }, (_, at) => packedAt(row.deviceIds, at));
         const opened = await openedOf(ids);
         for (const [at, id] of ids.entries())
-          addressees.add({
+          unopened.add({
             ...{ id, userId: owners[at], opened: opened.has(id) },
             accepted: resultAt(row, at)?.status === "accepted",
           });
       }
-      return addressees.unopened();
+      return unopened.list();
     },
 
     /** Its events are published. */

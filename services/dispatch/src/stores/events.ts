@@ -9,10 +9,10 @@ import {
   userKey,
 } from "@herald/contracts";
 import { fromTags, topicsOf, usersOf } from "@herald/rules";
-import type { Addressee } from "../domain/addressees.ts";
 import { rootGeneration } from "../domain/batch.ts";
 import { type FinalStatus, skippedOf, type Tally } from "../domain/notification-counts.ts";
 import type { Settlement, Waiting } from "../domain/settle-row.ts";
+import type { UnopenedBy } from "../domain/unopened.ts";
 import {
   type BatchFacts,
   type DeliveryDocument,
@@ -129,10 +129,10 @@ export const notificationEnded = (
   return stepEvent(notification, endings[status], at, data, status);
 };
 
-/** Somebody whom the notification is for has not opened it. The id is the same each time, and does not name a user, who may be erased. */
-export const notificationUnopened = (notification: Named, addressee: Addressee, at: Date): OutboxEvent => {
-  const { user_id: userId = "", device_id: id = userKey(notification.projectId, userId) } = addressee;
-  return stepEvent(notification, "NotificationUnopenedV1", at, addressee, `unopened/${id}`);
+/** The id is the same each time, and does not name the user, who may be erased. */
+export const notificationUnopened = (notification: Named, by: UnopenedBy, at: Date): OutboxEvent => {
+  const { user_id: userId = "", device_id: id = userKey(notification.projectId, userId) } = by;
+  return stepEvent(notification, "NotificationUnopenedV1", at, by, `unopened/${id}`);
 };
 
 /** What the events of a send need to know of it. */

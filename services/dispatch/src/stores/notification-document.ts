@@ -106,7 +106,7 @@ type Facts = {
   paused?: Paused;
   approval?: StoredApproval;
   expanded?: Expanded;
-  /** Until the users who have not opened it are told; absent: its sender did not ask, or they are. */
+  /** Until the events of those who have not opened it are published; absent: they are, or its sender did not ask. */
   escalation?: Escalation;
 };
 
@@ -210,7 +210,7 @@ const lifeOf = ({ proposal, acceptedAt, expiresAt }: Pick<SendV1, "proposal" | "
   return { expiresAt: until, approval: { ...proposal, expiresAt: until, ends: new Date(expiresAt) } };
 };
 
-/** When users who have not opened a notification are told, that begins at a time. */
+/** The escalation of a notification that begins at a time. */
 export const escalationOf = ({ escalate_after: after }: Pick<NotificationContent, "escalate_after">, begins: Date) => {
   const at = new Date(begins.getTime() + (after ?? 0) * 1_000);
   return after === undefined ? {} : { escalation: { at, nextAt: at } satisfies Escalation };

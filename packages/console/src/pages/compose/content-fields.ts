@@ -55,8 +55,8 @@ export const contentFields = {
   },
   escalate_after: {
     ...reactions,
-    label: "Tell who has not opened it",
-    hint: "After so many seconds, 60 to 604,800. Only for users, devices and tokens.",
+    label: "Follow up after",
+    hint: "Seconds, 60 to 604,800: then an event names the users who have not opened it. Only for users, devices and tokens.",
     placeholder: "3600",
     as: "decimal",
     props: { maw: 280 },

@@ -13,7 +13,7 @@ export const EscalateAfter = z
   .max(604_800, seconds)
   .meta({
     description:
-      'How many seconds after the start `io.herald.notification.unopened.v1` tells which users have not opened it. Only with targets `user:`, `device:` and `token:`; not with `recipients`, `rollout`, `silent` or `time_zone: "device"`',
+      'So many seconds after the start, `io.herald.notification.unopened.v1` names the users who have not opened it. Only with targets `user:`, `device:` and `token:`; not with `recipients`, `rollout`, `silent` or `time_zone: "device"`',
     examples: [3_600],
   });
 
@@ -28,7 +28,7 @@ type Fields = {
 
 const kinds: ReadonlySet<string | undefined> = new Set(recipientKinds);
 
-/** Why nobody could be told to have not opened a notification at its time. */
+/** What does not go with it. */
 export const escalationProblems = (notification: Fields): PathProblem[] => {
   const { escalate_after: after, targets = [], recipients, rollout, silent, time_zone: zone } = notification;
   if (after === undefined) return [];

@@ -1,14 +1,14 @@
 import { erasedTarget, newDeviceId } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { createAddressees, type SentDevice } from "./addressees.ts";
+import { collectUnopened, type SentDevice } from "./unopened.ts";
 
 const now = new Date();
 const [a, b, c] = [newDeviceId(now), newDeviceId(now), newDeviceId(now)];
 
 const unopened = (targets: readonly string[], ...devices: (Partial<SentDevice> & Pick<SentDevice, "id">)[]) => {
-  const addressees = createAddressees(targets, "no-active-device");
-  for (const device of devices) addressees.add({ userId: undefined, accepted: true, opened: false, ...device });
-  return addressees.unopened();
+  const collected = collectUnopened(targets, "no-active-device");
+  for (const device of devices) collected.add({ userId: undefined, accepted: true, opened: false, ...device });
+  return collected.list();
 };
 
 test("an open on any device of a user counts, in any order", () => {

@@ -1,7 +1,7 @@
 import { type DeviceId, type EventData, erasedTarget, parseTarget } from "@herald/contracts";
 
-/** A user, or a device without one, whom a notification is for. */
-export type Addressee = Pick<EventData<"NotificationUnopenedV1">, "user_id" | "device_id" | "reason">;
+/** A user, or a device without one, who has not opened a notification. */
+export type UnopenedBy = Pick<EventData<"NotificationUnopenedV1">, "user_id" | "device_id" | "reason">;
 
 /** A device that a notification was sent to. `userId`: its user at that time; undefined: it had none. */
 export type SentDevice = {
@@ -12,11 +12,11 @@ export type SentDevice = {
 };
 
 /**
- * Finds the addressees of a notification to `targets`, which are users, devices and push tokens: those that the targets name, and those whose
- * devices are added. A token without a device names nobody. `missing`: why one without devices has none.
+ * Finds who has not opened a notification to `targets`, which are users, devices and push tokens: of those that the targets name, and of
+ * those whose devices are added. A token without a device names no one. `missing`: why no device is added for some.
  */
-export const createAddressees = (targets: readonly string[], missing: Addressee["reason"]) => {
-  const all = new Map<string, Addressee & { readonly opened?: boolean }>();
+export const collectUnopened = (targets: readonly string[], missing: UnopenedBy["reason"]) => {
+  const all = new Map<string, UnopenedBy & { readonly opened?: boolean }>();
   for (const source of targets) {
     const parsed = parseTarget(source);
     if (!("target" in parsed) || source === erasedTarget) continue;
@@ -41,6 +41,6 @@ export const createAddressees = (targets: readonly string[], missing: Addressee[
       });
     },
     /** Those none of whose devices opened it. */
-    unopened: (): Addressee[] => [...all.values()].flatMap(({ opened, ...one }) => (opened ? [] : [one])),
+    list: (): UnopenedBy[] => [...all.values()].flatMap(({ opened, ...one }) => (opened ? [] : [one])),
   };
 };
