@@ -26,7 +26,7 @@ export const createProposals = (deps: ProposalDeps) => {
       ...(expansions?.local && { local: expansions.local }),
     });
     const expiresAt = new Date(approval.ends.getTime() + begins - planned);
-    if (!(await notifications.approve(document, { ...decision, content, expansions: plan, expiresAt }))) return false;
+    if (!(await notifications.approve(document, { ...decision, expansions: plan, expiresAt }))) return false;
     await outbox.flushNotification(document);
     const known = await notifications.getState(projectId, _id);
     if (known?.step === "scheduled") await dueMessages.schedule(known, known.nextAt);

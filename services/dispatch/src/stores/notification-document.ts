@@ -110,8 +110,19 @@ type Facts = {
   escalation?: Escalation;
 };
 
-/** `at`: the time that its sender asked for. `nextAt`: when the sweep looks at it. */
-export type Escalation = { readonly at: Date; readonly nextAt: Date };
+/**
+ * `after`: seconds from the start to `at`. `nextAt`: when the sweep looks at it. `events`: what was found and is to be published, so that it is
+ * the same after a crash.
+ */
+export type Escalation = {
+  readonly after: number;
+  readonly at: Date;
+  readonly nextAt: Date;
+  readonly events?: readonly OutboxEvent[];
+};
+
+/** Opens of the last moment are on their way, and the clocks of gateways and of the broker may differ. */
+export const escalationGraceMs = 5_000;
 
 /**
  * What a notification waits for; `notification-steps.ts` has the transitions. `nextAt`: when the sweep checks it. A notification without a
@@ -211,9 +222,10 @@ const lifeOf = ({ proposal, acceptedAt, expiresAt }: Pick<SendV1, "proposal" | "
 };
 
 /** The escalation of a notification that begins at a time. */
-export const escalationOf = ({ escalate_after: after }: Pick<NotificationContent, "escalate_after">, begins: Date) => {
-  const at = new Date(begins.getTime() + (after ?? 0) * 1_000);
-  return after === undefined ? {} : { escalation: { at, nextAt: at } satisfies Escalation };
+export const escalationOf = (after: number | undefined, begins: Date): Pick<Facts, "escalation"> => {
+  if (after === undefined) return {};
+  const at = new Date(begins.getTime() + after * 1_000);
+  return { escalation: { after, at, nextAt: new Date(at.getTime() + escalationGraceMs) } };
 };
 
 /** The facts of a send, without its status and step. */
@@ -226,7 +238,7 @@ export const newFacts = ({ notificationId, projectId, content, ...send }: SendV1
     acceptedAt: new Date(send.acceptedAt),
     ...(send.sendAt !== undefined && { sendAt: new Date(send.sendAt) }),
     ...lifeOf(send),
-    ...escalationOf(content, beginningOf(send)),
+    ...escalationOf(content.escalate_after, beginningOf(send)),
     ...(tags && { tags }),
     ...(content.activity?.event === "join" && { own: true as const }),
     ...(content.recipients && { listed: true as const }),

@@ -119,10 +119,7 @@ export const toRescheduled = (
   now: Date,
 ) => {
   const sendAt = expansions.list[0]?.at ?? now;
-  const set = {
-    ...{ content: JSON.stringify(content), sendAt, expiresAt, expansions, nextAt: sendAt, changedAt: now },
-    ...escalationOf(content, sendAt),
-  };
+  const set = { content: JSON.stringify(content), sendAt, expiresAt, expansions, nextAt: sendAt, changedAt: now };
   const transition: Transition = {
     filter: { step: "scheduled", expanded: absent, changedAt: changedAt ?? absent },
     update: { $set: set },
@@ -143,7 +140,7 @@ const decided = (status: "approved" | "rejected" | "expired", { at, by, reason }
 /** `approval` → `scheduled` or `accepted`. Without `by`: an upload that needs no approval after all. */
 export const toApproved = (
   { approval }: Pick<NotificationState, "approval">,
-  { content, expiresAt, expansions, ...decision }: Timing & Decision,
+  { expiresAt, expansions, ...decision }: Omit<Timing, "content"> & Decision,
 ): Transition => {
   const first = firstStep(expansions, decision.at);
   const isLater = first.step === "scheduled";
@@ -153,7 +150,6 @@ export const toApproved = (
     update: {
       $set: {
         ...{ ...first, expansions, expiresAt },
-        ...escalationOf(content, first.nextAt ?? decision.at),
         ...(isLater && { sendAt: first.nextAt }),
         ...(decision.by && decided("approved", decision)),
       },
@@ -217,6 +213,8 @@ export const toExpanded = (
           ? { step: "scheduled", "expansions.n": n + 1, nextAt }
           : { step: "delivering", nextAt: checkAfter(now) }),
         ...(stop?.kind !== "cancelled" && { status: "sending" }),
+        // It may begin later than planned.
+        ...escalationOf(known.escalation?.after, now),
       },
     },
   };

@@ -233,7 +233,7 @@ export const createNotificationStore = (db: Db) => {
     },
 
     /** Sends what was proposed. False when it was decided on, or its audience changed, since it was read. */
-    approve: (known: NotificationState, how: Timing & Decision): Promise<boolean> => {
+    approve: (known: NotificationState, how: Omit<Timing, "content"> & Decision): Promise<boolean> => {
       const { at, by, reason } = how;
       return advanceWith(known, toApproved(known, how), by && notificationApproved(known, { at, by, reason }));
     },

@@ -19,6 +19,7 @@ import { acceptedEventsOf, allAccepted, deliveryEvents } from "./events.ts";
 import {
   type End,
   type Expanded,
+  escalationOf,
   type NotificationDocument,
   type NotificationRecord,
   type NotificationState,
@@ -214,6 +215,8 @@ const documentOf = (
   const devices = batches.reduce((sum, batch) => sum + batch.devices.length, 0);
   const state: NotificationState = {
     ...newFacts(send),
+    // It may have waited in a backlog.
+    ...escalationOf(send.content.escalate_after, now),
     expanded: { batches: batches.length, devices, unmatched: [...unmatched], ...(list && { list }) },
     ...firstStepOfSmall(batches.length, claim, now),
   };
