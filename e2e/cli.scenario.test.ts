@@ -197,6 +197,8 @@ test("notifications are sent, watched, listed, traced and cancelled", async () =
   const sent = await json("send", ...content, "--to", "topic:sport", "--key", "goal-1");
   expect(sent).toMatchObject({ title: "Goal", link_to: "/games/1", data: { game: "1" }, ttl: 600 });
   expect((await json("send", ...content, "--to", "topic:sport", "--key", "goal-1")).id).toBe(sent.id);
+  const followed = await json("send", "--title", "Goal", "--to", `device:${device.id}`, "--escalate-after", "600");
+  expect(followed).toMatchObject({ escalate_after: 600 });
   await project.final(sent.id);
   expect(await json("notification", "get", sent.id)).toMatchObject({ status: "completed", counts: { accepted: 1 } });
   expect((await herald("notification", "get", sent.id)).stdout).toMatch(/^accepted\s+1$/m);

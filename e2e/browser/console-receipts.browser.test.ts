@@ -76,3 +76,22 @@ test("an operator asks for receipts, adds buttons, sees what each platform shows
   await page.getByText("Received, of 3 asked").waitFor();
   expectCalm(page);
 });
+
+test("an operator has a send to a user followed up, and sees when", async () => {
+  const project = await herald.system.project("Followed up in the console");
+  await project.register({ user_id: "ann" });
+  const page = await herald.browser.signedIn(`/p/${project.id}/compose`);
+  await page.getByLabel("Title", { exact: true }).fill("Your table is ready");
+  await page.getByRole("combobox", { name: "Targets" }).fill("user:ann");
+  await page.getByRole("combobox", { name: "Targets" }).press("Enter");
+  await page.getByText("Receipts and buttons").click();
+  await page.getByLabel("Follow up after").fill("30");
+  await page.getByText("must be a whole number of seconds from 60").first().waitFor();
+  await page.getByLabel("Follow up after").fill("3600");
+  await page.getByRole("button", { name: "Send to 1 device…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Send to 1 device" }).click();
+  await page.getByText("From devices to opens").waitFor();
+  await page.getByText("after 1 h", { exact: true }).waitFor();
+  expectCalm(page);
+  expect(await project.notifications()).toMatchObject([{ targets: ["user:ann"], escalate_after: 3_600 }]);
+});
