@@ -1644,9 +1644,9 @@ export type EventData = {
     users?: (string | null)[];
   };
   "io.herald.notification.unopened.v1": NotificationEvent & {
-    /** Absent: a device without a user */
+    /** Absent: a device has not opened it */
     user_id?: string;
-    /** Absent: a user */
+    /** A device without a user, or a target that was not active */
     device_id?: string;
     /** `unopened`: a provider accepted it. `not-delivered`: no provider has accepted it. `no-active-device`: there was none to send to */
     reason: Open<"unopened" | "not-delivered" | "no-active-device">;

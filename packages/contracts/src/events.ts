@@ -172,8 +172,8 @@ export const NotificationOpenedV1 = defineEvent("NotificationOpenedV1", {
 /** Published once for each user, and for each device without one, who had not opened the notification when the time of `escalate_after` came. */
 export const NotificationUnopenedV1 = defineEvent("NotificationUnopenedV1", {
   ...notification,
-  user_id: z.string().optional().meta({ description: "Absent: a device without a user" }),
-  device_id: DeviceId.optional().meta({ description: "Absent: a user" }),
+  user_id: z.string().optional().meta({ description: "Absent: a device has not opened it" }),
+  device_id: DeviceId.optional().meta({ description: "A device without a user, or a target that was not active" }),
   reason: z.enum(["unopened", "not-delivered", "no-active-device"]).meta({
     description:
       "`unopened`: a provider accepted it. `not-delivered`: no provider has accepted it. `no-active-device`: there was none to send to",
