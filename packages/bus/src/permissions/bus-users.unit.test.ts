@@ -29,6 +29,8 @@ const besides: Readonly<Record<string, BusService[]>> = {
   [contracts.recipientRequests.record.subject]: ["registry"],
   [contracts.audienceRequests.resolve.subject]: ["dispatch"],
   [contracts.deliveryRequests.users.subject]: ["analytics"],
+  [contracts.openRequests.ofDevices.subject]: ["dispatch"],
+  [contracts.openRequests.stored.subject]: ["dispatch"],
 };
 
 type Request = { readonly name: string; readonly subject: string; readonly service: BusService };
