@@ -2,6 +2,7 @@ export { knownAnswers } from "./script/known-answers.ts";
 export { startSimulators } from "./start-simulators.ts";
 export type {
   CardState,
+  Channel,
   Instance,
   Phone,
   ProviderStats,

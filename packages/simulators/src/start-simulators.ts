@@ -44,6 +44,7 @@ export async function startSimulators(options: SimulatorsOptions = {}): Promise<
         script.replace([]);
       },
       instances: apns.instances,
+      channels: apns.channels,
       stop,
     };
   } catch (error) {

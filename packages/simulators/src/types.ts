@@ -109,6 +109,8 @@ export interface Instance {
   readonly attributes: unknown;
   /** The token of the push that started it; absent: the app did. */
   readonly startToken?: string;
+  /** The channel that it follows in place of a token. */
+  readonly channel?: string;
   /** For updates; null: the app was not given it yet. */
   token: string | null;
   state: "active" | "ended";
@@ -122,6 +124,15 @@ export interface Instance {
   readonly arrived: CardState[];
   /** What it showed, one after another. */
   readonly shown: CardState[];
+}
+
+/** A broadcast channel of an app. */
+export interface Channel {
+  /** Base64. */
+  readonly id: string;
+  readonly app: string;
+  /** It keeps its last message for devices that subscribe later. */
+  readonly storesLast: boolean;
 }
 
 /** An app on a phone, with its tokens: `alert` is the device token; the others are named by push type, controls `controls/<kind>`. */
@@ -246,5 +257,7 @@ export interface Simulators {
     /** Oldest first; `token`: those with this token, for updates or of their start. */
     list(token?: string): Instance[];
   };
+  /** The broadcast channels of all apps. */
+  readonly channels: { list(): Channel[] };
   stop(): Promise<void>;
 }

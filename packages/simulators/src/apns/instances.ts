@@ -10,13 +10,23 @@ export const InstanceOptions = z.strictObject({
   attributesType,
   attributes: z.record(z.string(), z.unknown()).default({}),
   contentState: z.record(z.string(), z.unknown()).default({}),
+  /** Subscribed to this channel; absent: it has an update token. */
+  channel: z.string().optional(),
+  /** So many phones start it. */
+  count: z.number().int().min(1).max(100_000).default(1),
 });
 
 /** When an app that a push started gets the update token of its card: at once, or on `POST /apns/instances/{id}/token`. */
 export const UpdateToken = z.enum(["now", "later"]);
 export type UpdateToken = z.infer<typeof UpdateToken>;
 
-type Phone = { readonly app: string; readonly attributesType: string; readonly updateToken: UpdateToken };
+type Phone = {
+  readonly app: string;
+  readonly attributesType: string;
+  readonly updateToken: UpdateToken;
+  /** Since iOS 18. */
+  readonly hasChannels: boolean;
+};
 type Aps = Readonly<Record<string, unknown>>;
 
 const isObject = (value: unknown): value is Aps => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -25,7 +35,10 @@ const isObject = (value: unknown): value is Aps => typeof value === "object" && 
  * The Live Activities of simulated phones. A push that APNs accepts reaches its card at once. A card ignores a push with an older timestamp
  * than the last one that it applied, and every push after its end.
  */
-export function createInstances(newToken: (app: string, pushType: string) => string) {
+export function createInstances(
+  newToken: (app: string, pushType: string) => string,
+  findChannel: (app: string, id: string) => { readonly last?: unknown } | undefined,
+) {
   const starts = new Map<string, Phone>();
   const byToken = new Map<string, Instance>();
   const all = new Map<string, Instance>();
@@ -37,7 +50,10 @@ export function createInstances(newToken: (app: string, pushType: string) => str
     return token;
   };
 
-  const add = (fields: Pick<Instance, "app" | "attributesType" | "attributes" | "startToken">, first: CardState) => {
+  const add = (
+    fields: Pick<Instance, "app" | "attributesType" | "attributes" | "startToken" | "channel">,
+    first: CardState,
+  ) => {
     const instance: Instance = {
       ...fields,
       id: randomBytes(8).toString("hex"),
@@ -58,13 +74,27 @@ export function createInstances(newToken: (app: string, pushType: string) => str
     contentState: aps["content-state"],
   });
 
+  /** A device that subscribes gets the last message of its channel. */
+  const catchUp = (instance: Instance): void => {
+    const last = instance.channel === undefined ? undefined : findChannel(instance.app, instance.channel)?.last;
+    if (isObject(last) && isObject(last.aps)) update(instance, last.aps);
+  };
+
   const start = (startToken: string, phone: Phone, aps: Aps): void => {
     // iOS starts nothing without an alert, and nothing of another type.
     if (aps.event !== "start" || aps["attributes-type"] !== phone.attributesType || !isObject(aps.alert)) return;
     const { app, attributesType: type } = phone;
-    const instance = add({ app, attributesType: type, attributes: aps.attributes, startToken }, stateOf(aps));
+    const channel = aps["input-push-channel"];
+    // Before iOS 18 a channel prevents the start, and so does one that the app does not have.
+    if (channel !== undefined && !(phone.hasChannels && findChannel(app, String(channel)))) return;
+    const subscribed = channel === undefined ? {} : { channel: String(channel) };
+    const instance = add(
+      { app, attributesType: type, attributes: aps.attributes, startToken, ...subscribed },
+      stateOf(aps),
+    );
     instance.arrived.push(stateOf(aps));
     instance.alerts++;
+    catchUp(instance);
     if (aps["input-push-token"] === 1 && phone.updateToken === "now") give(instance);
   };
 
@@ -91,11 +121,17 @@ export function createInstances(newToken: (app: string, pushType: string) => str
     },
 
     /** The app starts one itself, with its token. */
-    create({ contentState, ...fields }: z.infer<typeof InstanceOptions>): Instance {
+    create({ contentState, count, channel, ...fields }: z.infer<typeof InstanceOptions>): Instance {
       // Every push is newer than what the app shows.
-      const instance = add(fields, { timestamp: 0, event: "start", contentState });
-      give(instance);
-      return instance;
+      const first = { timestamp: 0, event: "start", contentState };
+      const made = Array.from({ length: count }, () => add({ ...fields, ...(channel && { channel }) }, first));
+      for (const instance of made) channel === undefined ? give(instance) : catchUp(instance);
+      return made[0] as Instance;
+    },
+
+    /** A broadcast that APNs accepted. `payload`: an object. */
+    broadcast(channel: string, payload: { readonly aps: Aps }): void {
+      for (const instance of all.values()) if (instance.channel === channel) update(instance, payload.aps);
     },
 
     /** Another token: the first one if it had none. The old one is good for nothing any more. Undefined: there is no such card. */

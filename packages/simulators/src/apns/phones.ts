@@ -2,8 +2,9 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { type Refusal, refuse } from "../script/apns-reasons.ts";
 import type { Phone } from "../types.ts";
+import { createChannels } from "./channels.ts";
 import { endingsOfPushTypes } from "./check-request.ts";
-import { createInstances, UpdateToken } from "./instances.ts";
+import { createInstances, type Instances, UpdateToken } from "./instances.ts";
 
 /** The first iOS whose apps get a token of the type ("Registering your app with APNs" and the framework of each type). */
 const sinceIos = {
@@ -45,10 +46,12 @@ export function createPhones() {
     return token;
   };
 
-  const instances = createInstances(newToken);
+  const channels = createChannels({ broadcast: (...sent) => instances.broadcast(...sent) });
+  const instances: Instances = createInstances(newToken, channels.find);
 
   return {
     instances,
+    channels,
 
     create({ app, ios, controls, activities, updateToken }: z.infer<typeof PhoneOptions>): Phone {
       const version = Number.parseInt(ios, 10);
@@ -57,7 +60,11 @@ export function createPhones() {
       const keys = types.flatMap((type) => (type === "controls" ? controls.map((kind) => `controls/${kind}`) : [type]));
       const tokens = ["alert", ...keys].map((key) => [key, newToken(app, key.split("/", 1)[0] ?? key)] as const);
       const starts = (startsByPush ? activities : []).map(
-        (type) => [`liveactivity/${type}`, instances.startToken({ app, attributesType: type, updateToken })] as const,
+        (type) =>
+          [
+            `liveactivity/${type}`,
+            instances.startToken({ app, attributesType: type, updateToken, hasChannels: version >= 18 }),
+          ] as const,
       );
       return { app, ios, tokens: Object.fromEntries([...tokens, ...starts]) };
     },

@@ -6,6 +6,7 @@ import { statusOf, usualReason } from "../script/apns-reasons.ts";
 import { settleExchange } from "../script/settle.ts";
 import { type ClientConnection, createH2Server } from "../tls-servers.ts";
 import type { ApnsOptions } from "../types.ts";
+import { channelRequestOf, scriptNameOf } from "./channels.ts";
 import { checkHeaders, checkPath, checkPayload, maxApnsBody, tokenOf } from "./check-request.ts";
 import { createPhones } from "./phones.ts";
 import { type Authentication, createProviderTokens } from "./provider-token.ts";
@@ -47,11 +48,13 @@ export async function startApns(
     const connection = h2.begin(stream);
     if (connection === undefined) return;
     const path = headers[":path"];
+    const asked = channelRequestOf(headers[":method"], path);
 
     const check = (payload: string, size: number) => {
       const refusal = authenticate(connection, headers.authorization);
       if (refusal !== undefined) return refusal;
       h2.proven(stream, connection);
+      if (asked) return phones.channels.check(asked, { headers, payload, size });
       return (
         checkPath(headers[":method"], path) ??
         checkHeaders(headers) ??
@@ -63,15 +66,21 @@ export async function startApns(
     readBody(stream, maxApnsBody, (body, size) => {
       const payload = body.toString();
       const refusal = check(payload, size);
-      const token = tokenOf(path);
-      const id = String(headers["apns-id"] ?? randomUUID().toUpperCase());
+      const token = asked ? scriptNameOf(asked) : tokenOf(path);
+      const id = String(headers[asked ? "apns-request-id" : "apns-id"] ?? randomUUID().toUpperCase());
       // Only Apple's sandbox sends the second one.
-      const common = { "apns-id": id, "apns-unique-id": randomUUID() };
+      const common = asked ? { "apns-request-id": id } : { "apns-id": id, "apns-unique-id": randomUUID() };
+      const rule = refusal ? undefined : script.match("apns", token);
+      // At once, whenever and whether its answer arrives.
+      const performed =
+        asked && !refusal && rule?.status === undefined
+          ? phones.channels.perform(asked, { headers, payload, size })
+          : undefined;
       settleExchange({
-        rule: refusal ? undefined : script.match("apns", token),
+        rule,
         natural: refusal
           ? { ...failure(statusOf(refusal.reason), refusal.reason, common), problem: refusal.problem }
-          : { status: 200, headers: common },
+          : (performed ?? { status: 200, headers: common }),
         scripted: (rule, status) => {
           if (rule.body !== undefined) return { status, headers: {}, reason: rule.reason };
           if (status === 200) return { status, headers: common };
@@ -81,7 +90,7 @@ export async function startApns(
         exchange: overStream(stream, () => connection.socket.destroy()),
         record: (answered) => {
           log.add({ provider: "apns", token, headers, payload, id, ...answered });
-          if (answered.status === 200) phones.instances.deliver(token, payload);
+          if (!asked && answered.status === 200) phones.instances.deliver(token, payload);
         },
       });
     });
@@ -94,6 +103,7 @@ export async function startApns(
     setKeys: tokens.setKeys,
     createPhone: phones.create,
     instances: phones.instances,
+    channels: phones.channels,
     connectionCount,
     stop,
   };

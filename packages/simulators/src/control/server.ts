@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import express, { type NextFunction, type Request, type Response } from "express";
 import { z } from "zod";
+import { ChannelOptions } from "../apns/channels.ts";
 import { InstanceOptions } from "../apns/instances.ts";
 import { PhoneOptions } from "../apns/phones.ts";
 import { ApnsKeyBody } from "../apns/provider-token.ts";
@@ -37,6 +38,7 @@ const maxBody = "4mb";
  * `DELETE /webpush/subscriptions/{id}` ends it. `PUT /apns/keys [{ keyId, teamId, publicKey }]` verifies these teams' tokens from now on.
  * `POST /apns/phones { app, ios?, controls? }` → 201 with the tokens of an app on a phone, each good for its own topic.
  * `GET /apns/instances?token=`, `POST /apns/instances { app, attributesType }`, `POST /apns/instances/{id}/token`: Live Activities.
+ * `GET|POST|DELETE /apns/channels { app, count? }`: broadcast channels; those that a test makes are another sender's.
  * `GET /events`: pushes as server-sent events. `GET /info`, `GET /ca.pem`, `GET /livez`, `GET /`: the page.
  * Errors are `{ errors: [message] }`: 400 not JSON, 404, 421 from another site's page, 422 every problem at once.
  */
@@ -127,6 +129,15 @@ export async function startControl(
     const instance = apns.instances.rotate(request.params.id);
     if (instance) response.status(201).json(instance);
     else response.status(404).json({ errors: ["id: instance not found"] });
+  });
+
+  app.get("/apns/channels", (_request, response) => void response.json({ data: apns.channels.list() }));
+  app.post("/apns/channels", json, (request, response) => {
+    response.status(201).json({ data: apns.channels.add(ChannelOptions.parse(request.body ?? {})) });
+  });
+  app.delete("/apns/channels", (_request, response) => {
+    apns.channels.clear();
+    response.status(204).end();
   });
 
   app.use((request, response) => {

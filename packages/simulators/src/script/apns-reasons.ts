@@ -1,16 +1,25 @@
-/** Apple's documented answers to a device request, reason → status ("Handling notification responses from APNs"). */
+/**
+ * Apple's documented answers, reason → status ("Handling notification responses from APNs"; for channels "Handling error responses from Apple
+ * Push Notification service").
+ */
 const statuses = {
+  BadChannelId: 400,
   BadCollapseId: 400,
   BadDeviceToken: 400,
   BadExpirationDate: 400,
   BadMessageId: 400,
   BadPriority: 400,
   BadTopic: 400,
+  CannotCreateChannelConfig: 400,
+  ChannelNotRegistered: 400,
   DeviceTokenNotForTopic: 400,
   DuplicateHeaders: 400,
+  FeatureNotEnabled: 400,
   IdleTimeout: 400,
   InvalidPushType: 400,
+  MissingChannelId: 400,
   MissingDeviceToken: 400,
+  MissingPushType: 400,
   MissingTopic: 400,
   PayloadEmpty: 400,
   TopicDisallowed: 400,
