@@ -1,4 +1,4 @@
-import type { Instance, Push, Rule, WebPushSubscription } from "@herald/simulators";
+import type { Channel, Instance, Push, Rule, WebPushSubscription } from "@herald/simulators";
 import { expectStatus, request } from "@herald/testing";
 
 export type SimulatorControl = {
@@ -27,7 +27,15 @@ export type SimulatorControl = {
   /** Live Activities on iPhones, as ActivityKit keeps them; of one token for updates or starts. */
   instances(token?: string): Promise<Instance[]>;
   /** The app starts a Live Activity itself. */
-  startInstance(app: string, attributesType: string): Promise<Instance>;
+  startInstance(
+    app: string,
+    attributesType: string,
+    more?: { readonly channel?: string; readonly count?: number },
+  ): Promise<Instance>;
+  /** The broadcast channels of an app. */
+  channels(app: string): Promise<Channel[]>;
+  /** Another sender makes channels for the app. Resolves to their ids. */
+  makeChannels(app: string, count: number): Promise<string[]>;
   /** ActivityKit gives the app another update token, or the first. */
   rotateInstance(id: string): Promise<Instance>;
 };
@@ -87,8 +95,16 @@ export function simulatorControl(url: string): SimulatorControl {
       const query = token === undefined ? "" : `?token=${token}`;
       return expectStatus(await request(url, `GET /apns/instances${query}`), 200).body.data;
     },
-    startInstance: async (app, attributesType) =>
-      expectStatus(await request(url, "POST /apns/instances", { body: { app, attributesType } }), 201).body,
+    startInstance: async (app, attributesType, more = {}) =>
+      expectStatus(await request(url, "POST /apns/instances", { body: { app, attributesType, ...more } }), 201).body,
+    channels: async (app) => {
+      const { data } = expectStatus(await request(url, "GET /apns/channels"), 200).body;
+      return data.filter((channel: Channel) => channel.app === app);
+    },
+    makeChannels: async (app, count) => {
+      const { data } = expectStatus(await request(url, "POST /apns/channels", { body: { app, count } }), 201).body;
+      return data.map(({ id }: Channel) => id);
+    },
     rotateInstance: async (id) => expectStatus(await request(url, `POST /apns/instances/${id}/token`), 201).body,
     subscribe: async (prefix) => {
       const answer = await request(url, "POST /webpush/subscriptions", {

@@ -58,6 +58,8 @@ export type Bucket<Value> = {
   fill(): Promise<{ readonly bytes: number; readonly maxBytes: number }>;
   /** The number of keys that match, with wildcards. The broker lists them: 90 bytes each. */
   count(keys: string): Promise<number>;
+  /** The keys that match, with wildcards, as {@link Bucket.count} finds them. */
+  keys(keys: string): Promise<string[]>;
   get(key: string): Promise<Entry<Value> | undefined>;
   /** Resolves to the revision. */
   put(key: string, value: Value, options?: WriteOptions): Promise<number>;
@@ -171,6 +173,10 @@ export const openBucket = <Schema extends z.ZodType>(
       return { bytes: state.bytes, maxBytes: config.max_bytes };
     },
     count: async (keys) => countOf(await streamState(connection, stream, `$KV.${name}.${keys}`)),
+    async keys(keys) {
+      const { subjects = {} } = await streamState(connection, stream, `$KV.${name}.${keys}`);
+      return Object.keys(subjects).map((subject) => subject.slice(`$KV.${name}.`.length));
+    },
     async get(key) {
       const found = await lastOf(key);
       if (found === undefined || isDeletion(found.header)) return undefined;

@@ -4,6 +4,23 @@ import { NotificationId, type ProjectId } from "./ids.ts";
 
 const ms = z.number().int();
 
+/** A broadcast channel that an activity has asked Apple for. Of one app and environment there is at most one, whatever came of it. */
+const ActivityChannel = z.object({
+  /** Stored before Apple is asked. */
+  askedAt: ms,
+  /** While no answer is known: the beginnings of the ids that the app had before, if they were read and are few. */
+  before: z.string().optional(),
+  /** Absent: not made, or deleted. */
+  id: z.string().optional(),
+  /** What an ask without an answer seems to have left at Apple. It is deleted at this time, when no activity can need it. */
+  left: z.object({ id: z.string(), at: ms }).optional(),
+  /** Why there is no channel, or why Apple refused the last broadcast. */
+  problem: z.string().optional(),
+  /** The last version that Apple accepted. */
+  sent: z.number().int().optional(),
+});
+export type ActivityChannel = z.infer<typeof ActivityChannel>;
+
 /** `push_activities`, `<project>.<activity>`: a Live Activity. Each write is a compare-and-set by the revision of the entry. */
 export const ActivityRecord = z.object({
   /** SHA-256 of the `PUT`'s body: a repeat is the same request. */
@@ -12,6 +29,9 @@ export const ActivityRecord = z.object({
   attributes: ActivityAttributes,
   targets: z.array(z.string()),
   start: z.boolean(),
+  via: z.literal("channel").optional(),
+  /** By `<app>/<environment>`. Dispatch writes them. */
+  channels: z.record(z.string(), ActivityChannel).optional(),
   app: z.string().optional(),
   kind: z.string().optional(),
   labels: z.record(z.string(), z.string()).optional(),

@@ -208,15 +208,17 @@ export const ExpandedV1 = defineMessage(
 );
 export type ExpandedV1 = DataOf<typeof ExpandedV1>;
 
-/** A stored batch or notification is due. `key` is its id as one token of a subject. */
+/**
+ * A stored batch or notification is due, or an activity has something to do for its channels. `key` is its id as one token of a subject.
+ */
 export const DueV1 = defineMessage(
   "DueV1",
   "push.due.v1.:kind.:projectId.:key",
   z.object({
-    kind: z.enum(["batch", "notification"]),
+    kind: z.enum(["batch", "notification", "activity"]),
     projectId: ProjectId,
     key: z.string(),
-    /** The batch's or the notification's id. */
+    /** The batch's, the notification's or the activity's id. */
     id: z.string(),
   }),
 );

@@ -30,6 +30,8 @@ export const Recipient = z.object({
   vapidKeyId: z.string().optional(),
   /** The token of a Live Activity that FCM passes to APNs, beside the device's own in `token`. */
   liveToken: z.string().optional(),
+  /** A start may name a broadcast channel. */
+  channels: z.literal(true).optional(),
   /** The user of the device when the audience was read; absent: none. */
   userId: z.string().optional(),
   /** `identifiers.current_locale`, which selects the localization. */

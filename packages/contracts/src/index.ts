@@ -1,5 +1,5 @@
 // biome-ignore-all format: the names of one file are on as few lines as they fit on
-export { type ActivityKey, ActivityRecord, activeActivityKey, activityKey } from "./activities.ts";
+export { type ActivityChannel, type ActivityKey, ActivityRecord, activeActivityKey, activityKey } from "./activities.ts";
 export {
   ActivityAlert, ActivityAttributes, ActivityEvent, ActivityId, ActivityPush, ActivityReference, ContentState,
 } from "./activity-push.ts";
@@ -156,7 +156,7 @@ export {
 export { audienceRequests, CountedRules } from "./requests/audience.ts";
 export { deviceRequests } from "./requests/devices.ts";
 export {
-  backlogRequests, deliveryRequests, erasureRequests, notificationRequests, providerRequests, replayRequests, vapidKeyRequests,
+  activityRequests, backlogRequests, deliveryRequests, erasureRequests, notificationRequests, providerRequests, replayRequests, vapidKeyRequests,
 } from "./requests/dispatch.ts";
 export { importRequests } from "./requests/imports.ts";
 export { kindRequests } from "./requests/kinds.ts";

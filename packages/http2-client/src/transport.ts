@@ -1,8 +1,10 @@
 import type { LookupFunction } from "node:net";
 import type { Dial } from "@herald/kit";
 
-/** One HTTP/2 POST to a provider. Header names are lower case, without pseudo headers. */
+/** One request to a provider. Header names are lower case, without pseudo headers. */
 export type TransportRequest = {
+  /** Over HTTP/2 alone; absent: POST. */
+  readonly method?: "GET" | "DELETE" | undefined;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;

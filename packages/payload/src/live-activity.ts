@@ -27,7 +27,8 @@ const aps = (push: ActivityPush, origin: PushOrigin): Record<string, unknown> =>
     "dismissal-date": seconds(push.dismiss_at),
     "relevance-score": push.relevance,
     // Without it, the app of a started activity gets no update token.
-    "input-push-token": isStart ? 1 : undefined,
+    "input-push-token": isStart && origin.channel === undefined ? 1 : undefined,
+    "input-push-channel": isStart ? origin.channel : undefined,
     "attributes-type": push.attributes_type,
     attributes: isStart ? { ...push.attributes, herald } : undefined,
   });

@@ -85,7 +85,12 @@ export const perForm = <Rendered>(render: (form: PushForm) => Rendered): ((form:
 };
 
 /** The notification that a payload belongs to. The device needs these ids to report an open. */
-export type PushOrigin = { readonly projectId: ProjectId; readonly notificationId: NotificationId };
+export type PushOrigin = {
+  readonly projectId: ProjectId;
+  readonly notificationId: NotificationId;
+  /** Of the start of a Live Activity: the channel that the device follows in place of a token. */
+  readonly channel?: string | undefined;
+};
 
 /** A later push with the same id replaces this one. By default only a repeat of this push has the same id. */
 export const collapseIdOf = ({ collapse_id }: NotificationContent, { notificationId }: PushOrigin): string =>

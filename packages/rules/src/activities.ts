@@ -8,6 +8,7 @@ import {
   type ActivityRecord,
   activityLimits,
   type DeviceId,
+  type DueV1,
   derivedNotificationId,
   type EndActivity,
   type NewActivity,
@@ -35,6 +36,7 @@ export const newActivityRecord = (activity: NewActivity, put: string, now: Date)
     attributes: activity.attributes,
     targets: activity.targets,
     start: activity.start,
+    via: activity.via,
     app: activity.app,
     kind: activity.kind,
     labels: activity.labels,
@@ -220,6 +222,25 @@ export const newestSend = (key: ActivityKey, record: ActivityRecord): SendV1 | u
   if (record.end && record.end.body === undefined) return undefined;
   const event = record.end ? "end" : "update";
   return sendOf(key, record, { notificationId: newestSendId(key, record), event, at: record.writtenAt });
+};
+
+/** The ids of channels without the newest version, by name. The first one is in every start, and in what an app reads that starts its own. */
+export const unsentChannels = ({ version, channels = {} }: ActivityRecord): (readonly [name: string, id: string])[] =>
+  Object.entries(channels).flatMap(([name, { id, sent = 1 }]) =>
+    id !== undefined && sent < version ? [[name, id] as const] : [],
+  );
+
+/** The message that broadcasts the newest version. Undefined: no channel needs it. */
+export const broadcastDue = (
+  { projectId, id }: ActivityKey,
+  record: ActivityRecord,
+): { readonly data: DueV1; readonly id: string } | undefined => {
+  if (unsentChannels(record).length === 0) return undefined;
+  const key = `${projectId}-${id}`;
+  return {
+    data: { kind: "activity", projectId, key, id },
+    id: `${key}/${record.createdAt}/${record.version}/broadcast`,
+  };
 };
 
 /** A device that has the same version already gets it again with its last token of a minute, and a little later. */

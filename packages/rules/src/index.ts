@@ -1,6 +1,7 @@
 export {
   activityPriority,
   activityPush,
+  broadcastDue,
   changeActivity,
   endActivity,
   firstSendId,
@@ -13,6 +14,7 @@ export {
   newActivityRecord,
   newestSend,
   newestSendId,
+  unsentChannels,
   type Written,
 } from "./activities.ts";
 export { deviceValues, placeholderValues } from "./device-values.ts";

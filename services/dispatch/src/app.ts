@@ -47,6 +47,7 @@ import { createConnectProvider } from "./providers/connect-provider.ts";
 import { createProviderPool } from "./providers/provider-pool.ts";
 import { listProviderProblems } from "./providers/provider-problems.ts";
 import { isKnownPushService } from "./providers/webpush/client.ts";
+import { handleActivityRequests } from "./requests/activities.ts";
 import { handleChangeRequests } from "./requests/change-notification.ts";
 import { handleDecisions } from "./requests/decide-notification.ts";
 import { handleDeliveryRequests, handleReplayRequests } from "./requests/deliveries.ts";
@@ -147,8 +148,6 @@ const assemble = (
   const openTokens = createOpenTokens(config.HERALD_OPEN_KEYS);
   const rules = watchRules(bus, (scope) => void delivery.resumeSends.onResumed(scope));
   const records = createProviderRecords(openBucket(bus, "push_providers", ProvidersRecord), credentials);
-  const erasing = { erasures, erase, removeProject: createRemoveProject({ ...stores, records, now }), now };
-
   const sendGate = createFairGate({ total: smallSends.total, line: { total: smallSends.waitingBytes } });
   const startGate = createFairGate({ total: largeSends });
   const shares = {
@@ -184,6 +183,9 @@ const assemble = (
     ...{ ...shared, gate: sendGate, places: smallSends.total },
     sweepDue: () => sweeps.sweepDue(),
   });
+  const { channels } = delivery;
+  const removeProject = createRemoveProject({ ...stores, records, channels, now });
+  const erasing = { erasures, erase, removeProject, now };
   const sweeps = createSweeps({ ...shared, ...delivery, everyMs: sweepEveryMs });
   const deps = {
     ...shared,
@@ -227,6 +229,7 @@ const assemble = (
         ...handleChangeRequests(deps),
         ...handleNotificationPauses(deps),
         ...handleDecisions(deps),
+        handleActivityRequests(deps),
         ...handleDeliveryRequests(deps),
         ...handleRecipientRequests(deps),
         ...handleProviderRequests(deps),

@@ -71,6 +71,7 @@ export const grants: Readonly<Record<BusService, Grants>> = {
       "ReceiptGroupV1",
       "ImportChunkV1",
       "JoinActivityV1",
+      "DueV1", // States of activities for their channels.
       "AuditRecordedV1",
     ],
     requests: ["push.req.v1.registry.>", "push.req.v1.dispatch.>", "push.req.v1.analytics.>"],
@@ -153,7 +154,10 @@ export const grants: Readonly<Record<BusService, Grants>> = {
     ],
     looksUp: ["SendV1", "SendGroupV1", "SendOneV1"],
     inspects: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE"],
-    measures: ["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE", "PUSH_DLQ"],
+    measures: [
+      ...(["PUSH_CMD", "PUSH_SEND", "PUSH_DRAIN", "PUSH_DELIVER", "PUSH_SCHEDULE", "PUSH_DLQ"] as const),
+      "KV_push_activities",
+    ],
     readsKeys: ["push_projects", "push_providers", "push_activities"],
     watches: ["push_projects"],
     writes: { push_providers: "*", push_activities: ">" },

@@ -113,7 +113,7 @@ export const deviceRequests = defineRequests("registry.devices", {
    * {@link deviceRequests.noteState}: the state of the activity is to be sent to it.
    */
   putToken: oneRequest(
-    { ...furtherToken, token: PushToken, environment: ApnsEnvironment.optional() },
+    { ...furtherToken, token: PushToken, environment: ApnsEnvironment.optional(), channels: z.boolean().optional() },
     z.object({ cameAt: z.iso.datetime().optional() }),
   ),
   /** The state of an activity is on its way to this token: a repeat of the token does not ask for it. Not an error if the device has another. */

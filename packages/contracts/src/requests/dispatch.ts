@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ActivityId } from "../activity-push.ts";
 import { defineRequests, listRequest, oneRequest } from "../envelope.ts";
 import { DecideNotification } from "../http/v1/approval.ts";
 import { ChangeNotification } from "../http/v1/change-notification.ts";
@@ -16,7 +17,7 @@ import { TestedPush, TestPush } from "../http/v1/provider-test.ts";
 import { ProviderView, VapidKey, VapidKeyPair } from "../http/v1/providers.ts";
 import { Author } from "../http/v1/templates.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
-import { Provider } from "../platforms.ts";
+import { ApnsEnvironment, AppId, Provider } from "../platforms.ts";
 import { UserId } from "../users.ts";
 import { VapidKeyId } from "../vapid.ts";
 import { exportRequest } from "./export-request.ts";
@@ -89,6 +90,14 @@ export const deliveryRequests = defineRequests("dispatch.deliveries", {
       /** By notification; absent for notifications without buttons. */
       buttons: z.record(z.string(), z.array(z.string())).optional(),
     }),
+  ),
+});
+
+export const activityRequests = defineRequests("dispatch.activities", {
+  /** The channel of an activity for the devices of an app and environment (absent: the settings'). Made if there is none; absent: there can be none. */
+  channel: oneRequest(
+    { ...project, activityId: ActivityId, app: AppId.optional(), environment: ApnsEnvironment.optional() },
+    z.object({ id: z.string().optional() }),
   ),
 });
 

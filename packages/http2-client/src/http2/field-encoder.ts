@@ -40,6 +40,7 @@ const secretNames: ReadonlySet<string> = new Set(["authorization", ":path", "coo
  */
 export function createFieldEncoder(authority: string) {
   const names = new Map<string, Name>();
+  const methodName = learn(":method");
   const authorityName = learn(":authority");
   const pathName = learn(":path");
   let queue: Entry[] = []; // oldest first, from `oldest` on
@@ -126,14 +127,15 @@ export function createFieldEncoder(authority: string) {
       return bytes;
     },
     /** Writes a request's fields and returns where they end. The caller must send every block, in this order. */
-    encode(bytes: Buffer, start: number, { path, headers }: TransportRequest): number {
+    encode(bytes: Buffer, start: number, { method, path, headers }: TransportRequest): number {
       let at = start;
       if (least !== undefined) {
         if (least < most) at = writeInteger(bytes, at, 0x20, 31, least);
         at = writeInteger(bytes, at, 0x20, 31, most);
         least = undefined;
       }
-      bytes[at++] = methodPost;
+      if (method === undefined) bytes[at++] = methodPost;
+      else at = literal(bytes, at, notIndexed, methodName, method);
       bytes[at++] = schemeHttps;
       at = field(bytes, at, authorityName, authority);
       at = field(bytes, at, pathName, path);

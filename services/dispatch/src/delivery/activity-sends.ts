@@ -4,13 +4,14 @@ import {
   ActivityRecord,
   activeActivityKey,
   activityKey,
+  DueV1,
   type JoinActivityV1,
   type NotificationContent,
   SendOneV1,
   SendV1,
 } from "@herald/contracts";
 import { isUnavailable } from "@herald/kit";
-import { activityPriority, isSmallSend, joinSend, keptMsOf, newestSend } from "@herald/rules";
+import { activityPriority, broadcastDue, isSmallSend, joinSend, keptMsOf, newestSend } from "@herald/rules";
 import type { Deps } from "../deps.ts";
 import { activityActionOf, endAtItsTime } from "../domain/activity.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
@@ -34,6 +35,12 @@ export const createActivitySends = ({ bus, now, log }: ActivitySendsDeps) => {
   const publishNewest = async (key: ActivityKey, record: ActivityRecord | undefined): Promise<void> => {
     const send = record && newestSend(key, record);
     if (send) await publishSend(send);
+    if (record) await publishBroadcast(key, record);
+  };
+
+  const publishBroadcast = async (key: ActivityKey, record: ActivityRecord): Promise<void> => {
+    const due = broadcastDue(key, record);
+    if (due) await publish(bus, DueV1, due.data, { id: due.id });
   };
 
   const currentAction = async (key: ActivityKey, { activity: sent }: NotificationContent) => {
@@ -80,10 +87,13 @@ export const createActivitySends = ({ bus, now, log }: ActivitySendsDeps) => {
       const key = { projectId, id: activity.id };
       for (;;) {
         const entry = await bucket.get(activityKey(key));
-        const record = entry && endAtItsTime(key, entry.value, now());
-        if (!entry || !record) return;
+        if (!entry) return;
+        const record = endAtItsTime(key, entry.value, now());
+        // An earlier attempt may have died before it.
+        if (!record) return publishBroadcast(key, entry.value);
         const ttlMs = keptMsOf(record, now());
         if (!(await bucket.update(activityKey(key), record, entry.revision, { ttlMs }))) continue;
+        await publishBroadcast(key, record);
         return bucket.delete(activeActivityKey(key));
       }
     },

@@ -1,5 +1,6 @@
 import type { FairGate } from "@herald/kit";
 import type { Deps } from "../deps.ts";
+import { createActivityChannels } from "./activity-channels.ts";
 import { createActivitySends } from "./activity-sends.ts";
 import { createBacklog } from "./backlog.ts";
 import { createBegunSends, createSendAsLarge } from "./begun-sends.ts";
@@ -16,6 +17,7 @@ import { createRecipientValues } from "./recipient-values.ts";
 import { createRecoverLostWork } from "./recover-lost-work.ts";
 import { createResumeSends } from "./resume-sends.ts";
 import { createRuleEvaluator } from "./rule-evaluator.ts";
+import { createTendActivity } from "./tend-activity.ts";
 
 /** Holds 10,000 notification contents of usual size, or more of the largest ones than are sent at a time. */
 const cachedBytes = 32 * 1_048_576;
@@ -29,6 +31,7 @@ export const createDelivery = (
   const finisher = createFinisher(deps);
   const dueMessages = createDueMessages(bus);
   const activities = createActivitySends(deps);
+  const channels = createActivityChannels({ ...deps, dueMessages });
   const evaluator = createRuleEvaluator(deps);
   const expand = createExpand(bus, evaluator, activities);
   const expandQueued = createExpandQueued({ ...deps, expand });
@@ -38,7 +41,8 @@ export const createDelivery = (
   const resolve = createResolveSends(bus, deps.rules, evaluator);
   const sendAsLarge = createSendAsLarge(bus);
   const recipientValues = createRecipientValues(deps.recipients);
-  const pipeline = createPipeline({ ...deps, activities, cache, finisher, dueMessages, recipientValues });
+  const pipeline = createPipeline({ ...deps, activities, channels, cache, finisher, dueMessages, recipientValues });
+  const tendActivity = createTendActivity({ ...deps, activities, cache, channels, dueMessages, pipeline });
   const { recover, release } = createRecoverLostWork({ ...deps, pipeline, expansionSteps, expandQueued, dueMessages });
   const begun = createBegunSends({ ...deps, finisher, pipeline, checkWaiting, release, sendAsLarge });
   const deliverGroup = createDeliverGroup({ ...deps, begun, cache, evaluator, pipeline, resolve, sendAsLarge });
@@ -47,7 +51,18 @@ export const createDelivery = (
   const deliverSends = createDeliverSends({ ...deps, begun, deliverWithPlaces, backlog });
   const resumeSends = createResumeSends({ ...deps, backlog, dueMessages, expandQueued });
   return {
-    ...{ activities, cache, finisher, dueMessages, expandQueued, checkWaiting, evaluator, pipeline },
+    ...{
+      activities,
+      channels,
+      tendActivity,
+      cache,
+      finisher,
+      dueMessages,
+      expandQueued,
+      checkWaiting,
+      evaluator,
+      pipeline,
+    },
     ...{ begun, recover, backlog, deliverSends, expansionSteps, proposals, resumeSends },
   };
 };

@@ -1,5 +1,5 @@
 import { type Bus, publish, schedule } from "@herald/bus";
-import { DueV1, type NotificationId, type ProjectId, servingProvider } from "@herald/contracts";
+import { type ActivityKey, DueV1, type NotificationId, type ProjectId, servingProvider } from "@herald/contracts";
 import type { Deps } from "../deps.ts";
 import { batchKey, scheduleSubject } from "../domain/batch.ts";
 import { emptyTally } from "../domain/notification-counts.ts";
@@ -8,27 +8,36 @@ import type { BatchFacts } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
 
-/** A waiting ledger row, or a scheduled notification. */
+/** What an activity has to do for its channels. Each has a schedule of its own. */
+type ActivityDue = ActivityKey & { readonly purpose: "broadcast" | "look" | "left" | "clean" };
+
+/** A waiting ledger row, a scheduled notification, or an activity. */
 type Due =
   | Pick<BatchFacts, "_id" | "projectId" | "generation">
-  | { readonly _id: NotificationId; readonly projectId: ProjectId };
+  | { readonly _id: NotificationId; readonly projectId: ProjectId }
+  | ActivityDue;
 
 const dueMessage = (due: Due): DueV1 => {
-  const { _id: id, projectId } = due;
+  const { projectId } = due;
+  if ("purpose" in due) return { kind: "activity", projectId, key: `${projectId}-${due.id}`, id: due.id };
+  const { _id: id } = due;
   return { kind: "generation" in due ? "batch" : "notification", projectId, key: batchKey(id), id };
 };
+
+const partOf = (due: Due): number | string =>
+  "purpose" in due ? due.purpose : "generation" in due ? due.generation : 0;
 
 /** Publishes messages that start a waiting ledger row or a scheduled notification. Each call resolves after the stream's ack. */
 export const createDueMessages = (bus: Bus) => ({
   /** Schedules the start for `at`, in place of an earlier schedule. */
   schedule: (due: Due, at: Date): Promise<void> => {
     const data = dueMessage(due);
-    const subject = scheduleSubject(data.key, "generation" in due ? due.generation : 0);
+    const subject = scheduleSubject(data.key, partOf(due));
     // The time is part of the id: the same message for a later time is not a duplicate.
-    return schedule(bus, { subject, at, contract: DueV1, data, id: `${data.id}/due/${at.getTime()}` });
+    return schedule(bus, { subject, at, contract: DueV1, data, id: `${subject}/due/${at.getTime()}` });
   },
   /** Publishes the start now. The stream drops a repeat for the same `dueAt` as a duplicate. */
-  publish: async (due: Due, dueAt: Date): Promise<void> => {
+  publish: async (due: Exclude<Due, ActivityDue>, dueAt: Date): Promise<void> => {
     await publish(bus, DueV1, dueMessage(due), { id: `${due._id}/wake/${dueAt.getTime()}` });
   },
 });

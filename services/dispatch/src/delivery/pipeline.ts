@@ -1,4 +1,4 @@
-import { servingProvider } from "@herald/contracts";
+import { type DeviceId, type NotificationContent, type Recipient, servingProvider } from "@herald/contracts";
 import { growingPause, inSpan, notFound, retryWhileUnavailable } from "@herald/kit";
 import { receiptAsker } from "@herald/payload";
 import type { Deps } from "../deps.ts";
@@ -11,6 +11,7 @@ import { allSkipped, noneSkipped, type Settlement, type Skips, settleRow } from 
 import { nextTrialAt } from "../domain/trials.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import { canRebuildEvents } from "../stores/delivery-store.ts";
+import type { ActivityChannels } from "./activity-channels.ts";
 import type { ActivitySends } from "./activity-sends.ts";
 import { createFollowUp, type FollowUpDeps } from "./follow-up.ts";
 import { type CachedNotification, expiryOf } from "./notification-cache.ts";
@@ -23,6 +24,7 @@ export type PipelineDeps = PushDeps &
     /** Starts rows that were just made due. */
     readonly sweepDue: () => Promise<void>;
     readonly activities: ActivitySends;
+    readonly channels: ActivityChannels;
     readonly recipientValues: RecipientValues;
   };
 
@@ -61,7 +63,11 @@ export const createPipeline = (deps: PipelineDeps) => {
     return true;
   };
 
-  const pause = async (run: Run, refused: NonNullable<Pushed["refused"]>, signal: AbortSignal): Promise<void> => {
+  const pause = async (
+    run: Pick<Run, "projectId">,
+    refused: NonNullable<Pushed["refused"]>,
+    signal: AbortSignal,
+  ): Promise<void> => {
     const { projectId } = run;
     const { channel, providerReason, since } = refused;
     const { provider } = channel;
@@ -79,7 +85,11 @@ export const createPipeline = (deps: PipelineDeps) => {
   };
 
   /** Ends a pause after a trial, and makes due what waits, as new settings do. */
-  const resumeProvider = async (run: Run, channel: NonNullable<Pushed["resumed"]>, signal: AbortSignal) => {
+  const resumeProvider = async (
+    run: Pick<Run, "projectId">,
+    channel: NonNullable<Pushed["resumed"]>,
+    signal: AbortSignal,
+  ) => {
     const { projectId } = run;
     const { provider } = channel;
     if (!(await retryWhileUnavailable(() => credentials.resume(channel, now()), growingPause(signal)))) return;
@@ -90,18 +100,30 @@ export const createPipeline = (deps: PipelineDeps) => {
     await outbox.flushCredential(projectId, provider);
   };
 
+  const noteCredential = async (run: Pick<Run, "projectId">, { refused, resumed }: Pushed, signal: AbortSignal) => {
+    if (refused) await pause(run, refused, signal);
+    if (resumed) await resumeProvider(run, resumed, signal);
+  };
+
   /** Pushes to a row's devices except those that are skipped, and decides each device's result. Does not write to the ledger. */
   const send = async (run: Run, cached: CachedNotification, also: Skips, signal: AbortSignal): Promise<Sent> => {
     if (deps.rules.loading) await deps.rules.loading;
     const all = isRestored(run.notificationId)
       ? run.devices.map((device) => ({ ...device, repeat: true }))
       : run.devices;
-    const content = cached.document.content.activity && (await activities.current(cached.document));
+    const { activity } = cached.document.content;
+    const followers = activity?.event === "start" ? all.filter((device) => device.channels) : [];
+    // Before the state is read: a version that is written after that is broadcast to them, too.
+    const channels =
+      activity && followers.length > 0
+        ? await deps.channels.of({ projectId: run.projectId, id: activity.id }, followers)
+        : undefined;
+    const content = activity && (await activities.current(cached.document));
     // The rows of a small send have them.
     const { kind } = (cached.document.expansions && cached.document.content.recipients) ?? {};
     const withValues =
       kind && (await retryWhileUnavailable(() => deps.recipientValues(run, kind), growingPause(signal)));
-    const replaced = content === undefined && cached.document.content.activity !== undefined;
+    const replaced = content === undefined && activity !== undefined;
     const reason = replaced ? "replaced" : run.skip;
     const skipped = reason ? allSkipped(all, reason) : also;
     const { devices, skips } = run.ruleResults
@@ -112,13 +134,12 @@ export const createPipeline = (deps: PipelineDeps) => {
     const sent = await inSpan(
       `send ${provider}`,
       { kind: "client", attributes: { "herald.provider": provider, "herald.devices": devices.length } },
-      () => pushDevices(deps, { cached, devices, served: run, skips, content, withValues }, signal),
+      () => pushDevices(deps, { cached, devices, served: run, skips, content, channels, withValues }, signal),
     );
     metrics.sent(provider, sent.outcomes, (performance.now() - begun) / 1000);
     if (sent.faults.length > 0)
       log.error({ err: sent.faults[0], faults: sent.faults.length, batchId: run._id }, "requests could not be made");
-    if (sent.refused) await pause(run, sent.refused, signal);
-    if (sent.resumed) await resumeProvider(run, sent.resumed, signal);
+    await noteCredential(run, sent, signal);
     const isPaused = sent.refused !== undefined || sent.stop?.kind === "paused";
     const settlement = settleRow({
       devices,
@@ -132,7 +153,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       expiresAt: expiryOf(cached, run),
       cancelled: cached.cancelled,
       // A card whose end never came shows an old state for hours.
-      untilExpiry: cached.document.content.activity?.event === "end",
+      untilExpiry: activity?.event === "end",
       keepDevices: guard(cached, sent),
       asked: cached.document.content.receipts ? receiptAsker(cached.document.content, run) : undefined,
       random: deps.random(),
@@ -178,6 +199,38 @@ export const createPipeline = (deps: PipelineDeps) => {
   return {
     send,
     followUp,
+
+    /**
+     * Sends the state of an activity to a channel, which has neither a row nor counts: Apple says nothing of its devices. `problem`: why it is
+     * refused for good. `waits`: it must be tried again. `stopped`: the notification was, or has expired.
+     */
+    broadcast: async (
+      cached: CachedNotification,
+      { id, app, environment }: Required<Pick<Recipient, "app" | "environment">> & { readonly id: string },
+      content: NotificationContent,
+      signal: AbortSignal,
+    ): Promise<{ readonly kind: "done"; readonly problem?: string } | { readonly kind: "waits" | "stopped" }> => {
+      if (deps.rules.loading) await deps.rules.loading;
+      const channel = { id: id as DeviceId, token: id, tokenAt: 0, app, environment, attempts: 0, repeat: false };
+      const devices = [{ ...channel, broadcast: true as const }];
+      const served = { platform: "ios", lane: "broadcast" } as const;
+      const begun = performance.now();
+      const sent = await pushDevices(deps, { cached, devices, served, skips: noneSkipped, content }, signal);
+      metrics.sent("apns", sent.outcomes, (performance.now() - begun) / 1000);
+      await noteCredential(cached.document, sent, signal);
+      const [outcome] = sent.outcomes;
+      if (outcome?.kind === "accepted") return { kind: "done" };
+      if (outcome?.kind === "rejected" || outcome?.kind === "unregistered") {
+        const { providerReason } = outcome;
+        return {
+          kind: "done",
+          problem: providerReason || (outcome.kind === "rejected" ? outcome.reason : outcome.kind),
+        };
+      }
+      if (sent.stop?.kind === "not-configured") return { kind: "done", problem: "provider-not-configured" };
+      const isOver = sent.stop !== undefined && sent.stop.kind !== "paused" && sent.stop.kind !== "held";
+      return { kind: isOver ? "stopped" : "waits" };
+    },
 
     /** For a batch whose message was redelivered after the batch was settled: publishes its events again and follows up. */
     resume: async (batch: BatchFacts): Promise<void> => {

@@ -36,6 +36,7 @@ type Batch = {
   readonly skips: Skips;
   /** Instead of the notification's own. */
   readonly content?: NotificationContent | undefined;
+  readonly channels?: ReadonlyMap<string, string> | undefined;
   /** Adds the values of its recipient to a device. */
   readonly withValues?: ((device: Sendable) => Sendable) | undefined;
 };
@@ -43,7 +44,15 @@ type Batch = {
 /** Sends to the devices of a batch until a stop, and waits for every response. While the database is unavailable, it waits. */
 export const pushDevices = async (
   { cache, pool, openTokens, now, rules }: PushDeps,
-  { cached, devices, served, skips, content = cached.document.content, withValues = (device) => device }: Batch,
+  {
+    cached,
+    devices,
+    served,
+    skips,
+    content = cached.document.content,
+    channels,
+    withValues = (device) => device,
+  }: Batch,
   signal: AbortSignal,
 ) => {
   const { projectId, _id: notificationId } = cached.document;
@@ -125,7 +134,7 @@ export const pushDevices = async (
     if (prepared?.channel !== channel)
       prepared = {
         channel,
-        push: channel.client.prepare({ projectId, notificationId, content, expiresAt, platform, lane }),
+        push: channel.client.prepare({ projectId, notificationId, content, expiresAt, platform, lane, channels }),
       };
     const { push } = prepared;
     const openTokenOf = openTokens.signer({ projectId, notificationId, platform }, now());

@@ -1,4 +1,10 @@
-import type { ActivityKey, ActivityPush, ActivityRecord } from "@herald/contracts";
+import {
+  type ActivityChannel,
+  type ActivityKey,
+  type ActivityPush,
+  type ActivityRecord,
+  activityLimits,
+} from "@herald/contracts";
 import { activityPush, endActivity } from "@herald/rules";
 
 /** What a row of an activity's notification sends, by the record as it is just before the push. */
@@ -51,4 +57,38 @@ export const activityActionOf = (
   // A record with an older version comes from a backup of the broker.
   if (record.version < version) return { kind: "push", push: sent };
   return record.version > version ? replaced : withAlert(record, newest());
+};
+
+/** When no device needs the channels of an activity any more: iOS has removed it by then, and its end is not retried any longer. */
+export const channelsDueAt = ({ end, endsAt }: ActivityRecord): number =>
+  (end?.at ?? endsAt) + activityLimits.dismissMs;
+
+const prefixLength = 8;
+const maxPrefixes = 100;
+
+/** The beginnings of ids, to tell later which are new. Undefined: they are too many for a record. */
+export const prefixesOf = (ids: readonly string[]): string | undefined =>
+  ids.length > maxPrefixes ? undefined : ids.map((id) => id.slice(0, prefixLength)).join(" ");
+
+/** Until so long after an ask it can be told what it left. */
+const lookWithinMs = 600_000;
+/** Longer than any activity that could follow a channel, of whichever installation: its own Herald has deleted it by then. */
+const neededMs = 13 * 3_600_000;
+
+/**
+ * The channel that an ask without an answer left at Apple, and when it may be deleted. Undefined in any doubt: other senders may use the app.
+ */
+export const leftChannel = (
+  { createdAt }: Pick<ActivityRecord, "createdAt">,
+  { askedAt, before }: Pick<ActivityChannel, "askedAt" | "before">,
+  ids: readonly string[],
+  at: number,
+): ActivityChannel["left"] => {
+  if (before === undefined || at - askedAt > lookWithinMs) return undefined;
+  const known = new Set(before.split(" "));
+  const [id, ...others] = ids.filter((one) => !known.has(one.slice(0, prefixLength)));
+  const deleteAt = at + neededMs;
+  // Its record must still be there then.
+  if (id === undefined || others.length > 0 || deleteAt >= createdAt + activityLimits.keptMs) return undefined;
+  return { id, at: deleteAt };
 };

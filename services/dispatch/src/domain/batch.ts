@@ -15,7 +15,8 @@ export const childId = (batchId: string, generation: number): string =>
 export const batchKey = (batchId: string): string => batchId.replaceAll("/", "-");
 
 /** The subject of a scheduled wake-up. Each stored batch or notification has its own, so a second wake-up replaces the first. */
-export const scheduleSubject = (key: string, generation: number): string => `push.sched.v1.${key}.${generation}`;
+export const scheduleSubject = (key: string, generation: number | string): string =>
+  `push.sched.v1.${key}.${generation}`;
 
 /** Units of sending capacity that a full batch takes. The smallest batch takes one. */
 export const unitsOfBatch = 64;

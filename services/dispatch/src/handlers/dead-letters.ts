@@ -72,6 +72,7 @@ export const handleDeadLetters = (deps: DeadLetterDeps) => {
       else await pipeline.resume(rootOf(batch));
     }),
     on(DueV1, async ({ kind, projectId, id }, message, signal) => {
+      if (kind === "activity") return;
       if (kind === "notification") return abandonAll(projectId, id as NotificationId);
       const run = await deliveries.claim({ projectId, id }, message && claimOf(message), now());
       if (run) await pipeline.abandon(run, signal);

@@ -1,5 +1,6 @@
 import { defineHandler } from "@herald/bus";
 import {
+  type ActivityKey,
   DeliverBatchV1,
   DueV1,
   deliveryQueue,
@@ -88,7 +89,7 @@ export const deliverBatch = ({
 };
 
 type DueDeps = BatchDeps &
-  Pick<DeliveryDeps, "dueMessages" | "expandQueued" | "expansionSteps" | "pool"> & {
+  Pick<DeliveryDeps, "dueMessages" | "expandQueued" | "expansionSteps" | "pool" | "tendActivity"> & {
     gateOf: (lane: Lane, queue: Platform) => FairGate;
     /** Batches in memory, of all lanes and platforms. */
     concurrency: number;
@@ -122,14 +123,25 @@ export const deliverDue = (deps: DueDeps) => {
     }
   };
 
+  const tend = async (key: ActivityKey, signal: AbortSignal) => {
+    const leave = await gateOf("broadcast", "ios").enter(key.projectId, 1);
+    try {
+      await deps.tendActivity(key, signal);
+    } finally {
+      leave();
+    }
+  };
+
   return defineHandler({
     durable: "dispatch-due", // renaming a durable replays its stream
     message: DueV1,
     concurrency: deps.concurrency,
-    handle: ({ data: { kind, projectId, id }, signal, ...message }) =>
-      kind === "notification"
+    handle: ({ data: { kind, projectId, id }, signal, ...message }) => {
+      if (kind === "activity") return tend({ projectId, id }, signal);
+      return kind === "notification"
         ? startScheduled(projectId, id as NotificationId)
-        : deliverWaiting(projectId, id, claimOf(message), signal),
+        : deliverWaiting(projectId, id, claimOf(message), signal);
+    },
   });
 };
 

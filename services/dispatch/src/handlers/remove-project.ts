@@ -1,5 +1,6 @@
 import type { ProjectId } from "@herald/contracts";
 import { retentionBatch } from "@herald/mongo";
+import type { ActivityChannels } from "../delivery/activity-channels.ts";
 import type { Deps } from "../deps.ts";
 import type { ProviderRecords } from "../requests/providers.ts";
 
@@ -16,11 +17,15 @@ export const createRemoveProject =
     recipients,
     sendGroups,
     records,
+    channels,
     now,
   }: Pick<Deps, "caps" | "credentials" | "deliveries" | "notifications" | "now" | "recipients" | "sendGroups"> & {
-    records: ProviderRecords;
+    readonly records: ProviderRecords;
+    readonly channels: Pick<ActivityChannels, "removeProject">;
   }) =>
   async (projectId: ProjectId, signal: AbortSignal): Promise<void> => {
+    // Apple deletes them for the project's credentials alone.
+    await channels.removeProject(projectId);
     await credentials.removeProject(projectId);
     await records.remove(projectId);
     await caps.removeProject(projectId, now());

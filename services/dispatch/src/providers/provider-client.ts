@@ -19,6 +19,27 @@ export type Message = {
   /** The platform of the devices. */
   readonly platform: Platform;
   readonly lane: Lane;
+  /** Of the start of a Live Activity: the channels that its devices can follow, by {@link ProviderChannels.nameOf}. */
+  readonly channels?: ReadonlyMap<string, string> | undefined;
+};
+
+/** `broadcast`: no device, but all that follow a channel of the app and environment. Its id is the token. */
+type Addressed = Recipient & { readonly broadcast?: true | undefined };
+
+/**
+ * What a provider says of a channel. `refused`: not done, and never will be; `not-done`: certainly not done, and may be later; `unknown`: it
+ * may have been done.
+ */
+export type ChannelAnswer =
+  | { readonly kind: "done"; readonly ids: readonly string[] }
+  | { readonly kind: "refused" | "not-done" | "unknown"; readonly reason: string };
+
+/** The broadcast channels of a project's apps. */
+export type ProviderChannels = {
+  /** The name of the app and environment of a device, `<app>/<environment>`. Undefined: the settings do not name its app. */
+  nameOf(device: Pick<Recipient, "app" | "environment">): string | undefined;
+  /** Lists all channels of an app and environment, makes one, or deletes one. Never rejects. */
+  ask(what: "list" | "make" | "delete", name: string, id?: string): Promise<ChannelAnswer>;
 };
 
 /** Sends with one version of one project's provider settings. */
@@ -27,7 +48,9 @@ export type ProviderClient = {
    * Prepares a message for the devices of one batch. The returned function costs little more than the request. Responses, network errors
    * and invalid tokens never make it reject. `own`: the content for this device alone, with the message's settings.
    */
-  prepare(message: Message): (device: Recipient, openToken: string, own?: NotificationContent) => Promise<Outcome>;
+  prepare(message: Message): (device: Addressed, openToken: string, own?: NotificationContent) => Promise<Outcome>;
+  /** Absent: the provider has none. */
+  readonly channels?: ProviderChannels;
   /** The route of a device: one of the provider's servers. A throttle or failure of a route affects only the devices on it. */
   routeOf(device: Recipient, platform: Platform): string;
   /** Whether only devices name a route's server. Its failures are not the provider's. */

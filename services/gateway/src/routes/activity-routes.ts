@@ -6,7 +6,9 @@ import {
   type ActivityRecord,
   ActivityVersion,
   activityLimits,
+  activityRequests,
   audienceRequests,
+  type Device,
   DeviceActivity,
   EndActivity,
   type NewActivity,
@@ -15,7 +17,7 @@ import {
   PutActivity,
   type SendV1,
 } from "@herald/contracts";
-import { HeraldError, notFound } from "@herald/kit";
+import { HeraldError, notFound, withTimeout } from "@herald/kit";
 import { apnsMaxBytes, renderApns } from "@herald/payload";
 import { changeActivity, endActivity, firstSendId, newActivityRecord, newestSendId } from "@herald/rules";
 import { project, projectOrDevice } from "../auth/caller.ts";
@@ -28,6 +30,7 @@ import { parsedSend } from "../sending/accept-notification.ts";
 import { activityHint, sendsOf, versionOf } from "../sending/activities.ts";
 import { refuseLargeStart } from "../sending/propose.ts";
 import { type ChargeDeps, chargeState } from "../sending/send-operation.ts";
+import { channelViews } from "../views/activity-channels.ts";
 
 /** Of a body, whatever the order of its keys was when it was parsed: a repeat sends the same text. */
 const digest = (body: unknown): string => createHash("sha256").update(JSON.stringify(body)).digest("base64url");
@@ -36,10 +39,18 @@ const invalid = (problem: string): HeraldError => new HeraldError("validation-fa
 
 const gone = () => notFound("activity-not-found", "id", activityHint);
 
+/** Of Apple's id of a channel, which is not known yet. */
+const maxChannelLength = 66;
+
 /** Throws validation-failed for a payload that is larger than Apple accepts. */
-const checkPayloads = ({ openTokens }: Pick<RouteDeps, "openTokens">, sends: readonly SendV1[]): void => {
+const checkPayloads = (
+  { openTokens }: Pick<RouteDeps, "openTokens">,
+  sends: readonly SendV1[],
+  { via }: Pick<ActivityRecord, "via"> = {},
+): void => {
+  const channel = via && "x".repeat(maxChannelLength);
   for (const { content, projectId, notificationId } of sends) {
-    const { body } = renderApns(content, { projectId, notificationId });
+    const { body } = renderApns(content, { projectId, notificationId, channel });
     const bytes = Buffer.byteLength(body("x".repeat(openTokens.length)));
     if (bytes > apnsMaxBytes)
       throw invalid(
@@ -50,12 +61,13 @@ const checkPayloads = ({ openTokens }: Pick<RouteDeps, "openTokens">, sends: rea
 
 /** Publishes the sends of a record's newest version. Repeatable: their ids follow from the record. */
 const publishVersion = async (
-  deps: Pick<RouteDeps, "sends">,
+  deps: Pick<RouteDeps, "activities" | "sends">,
   { projectId, id }: ActivityKey,
   record: ActivityRecord,
 ) => {
   const sends = sendsOf(projectId, id, record).map(parsedSend);
   if (sends.length > 0) await deps.sends.publishAgain(sends);
+  if (record.channels) await deps.activities.broadcast({ projectId, id }, record);
   return accepted(versionOf({ projectId, id }, record));
 };
 
@@ -132,14 +144,31 @@ const stateOf = (id: ActivityId, record: ActivityRecord) => ({
   ...timesOf(record),
 });
 
+/** Less than an app waits for an answer. */
+const channelWaitMs = 2_000;
+
+/** The channel with which an app starts an activity itself. Undefined if it is not known in time: then the app uses a token. */
+const channelFor = async (
+  { sendRequest }: Pick<RouteDeps, "sendRequest">,
+  { projectId, id: activityId }: ActivityKey,
+  { via, end }: ActivityRecord,
+  { platform, provider, app, environment }: Device,
+): Promise<string | undefined> => {
+  if (via === undefined || end || platform !== "ios" || provider !== "apns") return undefined;
+  const asked = { projectId, activityId, ...(app !== undefined && { app }), ...(environment && { environment }) };
+  const answer = sendRequest(activityRequests.channel, asked).catch(() => ({ id: undefined }));
+  return (await withTimeout(channelWaitMs, answer)) ? (await answer).id : undefined;
+};
+
 const activityView = (key: ActivityKey, record: ActivityRecord): Activity => {
-  const { targets, start, app, kind, labels, priority, sequence } = record;
-  const optional = Object.entries({ app, kind, labels, priority, sequence }).filter(([, value]) => value !== undefined);
+  const { targets, start, via, app, kind, labels, priority, sequence } = record;
+  const channels = record.channels && channelViews(record.channels);
+  const optional = Object.entries({ via, app, kind, labels, priority, sequence, channels });
   return {
     ...stateOf(key.id, record),
     targets,
     start,
-    ...Object.fromEntries(optional),
+    ...Object.fromEntries(optional.filter(([, value]) => value !== undefined)),
     notification_id: newestSendId(key, record),
   };
 };
@@ -167,7 +196,7 @@ export const activityRoutes = [
         checkEnd(activity, now);
         const record = newActivityRecord(activity, put, now);
         const sends = sendsOf(projectId, id, record);
-        checkPayloads(deps, sends);
+        checkPayloads(deps, sends, record);
         await refuseLargeStart(deps, sends);
         return charged(deps, projectId, async () => {
           const stored = await deps.activities.create(key, record);
@@ -270,7 +299,12 @@ export const activityRoutes = [
         ...(app !== undefined && { app }),
       });
       if (found.matched === undefined || found.otherApp) throw gone();
-      return ok({ ...stateOf(activity, record), timestamp: record.timestamp });
+      const channelId = await channelFor({ sendRequest }, { projectId, id: activity }, record, found.device);
+      return ok({
+        ...stateOf(activity, record),
+        timestamp: record.timestamp,
+        ...(channelId !== undefined && { channel_id: channelId }),
+      });
     },
   }),
 ];

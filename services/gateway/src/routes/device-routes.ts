@@ -23,6 +23,7 @@ import { deviceFor, targetFor } from "../auth/shown-to.ts";
 import { forwardRoute } from "../http/forward-route.ts";
 import { created, keysetRequest, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
+import { channelViews } from "../views/activity-channels.ts";
 import { deliveryTrace } from "../views/delivery-trace.ts";
 import { reportedOf, withReported } from "../views/reported.ts";
 import { identifiersOfApp, identifiersOfBackend, leftOut } from "./identifiers.ts";
@@ -163,15 +164,18 @@ export const deliveryTraceRoutes = [
     access: project("read"),
     responses: { 200: { description: "The delivery trace", schema: dataOf(DeliveryTrace) } },
     errors: ["notification-gone"],
-    handle: async ({ sendRequest }, { caller, params: { id, device: deviceId } }) => {
+    handle: async ({ activities, sendRequest }, { caller, params: { id, device: deviceId } }) => {
       const { projectId } = caller;
       const trace = await sendRequest(deliveryRequests.trace, { projectId, notificationId: id, deviceId });
-      const [explained, opens] = await Promise.all([
+      const { activity } = trace.notification;
+      const [explained, opens, record] = await Promise.all([
         sendRequest(audienceRequests.explain, { projectId, deviceId, ...audienceOfContent(trace.notification) }),
         sendRequest(openRequests.ofDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
+        activity && activities.find({ projectId, id: activity.id }),
       ]);
+      const channels = channelViews(record?.channels);
       const matched = explained.matched === undefined ? undefined : targetFor(caller, explained.matched);
-      return ok(deliveryTrace({ ...trace, ...explained, matched, reported: reportedOf(opens, deviceId) }));
+      return ok(deliveryTrace({ ...trace, ...explained, matched, channels, reported: reportedOf(opens, deviceId) }));
     },
   }),
   defineRoute("listDeviceNotifications", "get /api/v1/devices/{id}/notifications", {

@@ -8,12 +8,14 @@ import {
   activityKey,
   activityLimits,
   type DeviceId,
+  DueV1,
   JoinActivityV1,
   type ProjectId,
   type SendV1,
 } from "@herald/contracts";
 import { HeraldError, type Logger, notFound } from "@herald/kit";
 import {
+  broadcastDue,
   firstSends,
   joinKeptMs,
   joinKey,
@@ -83,7 +85,7 @@ export const createActivityStore = ({ bus, limits, now, log }: Deps) => {
   };
 
   /** Throws validation-failed for a record that is too large. */
-  const bytesOf = (record: ActivityRecord): number => {
+  const bytesOf = ({ channels: _, ...record }: ActivityRecord): number => {
     const bytes = Buffer.byteLength(JSON.stringify(record));
     if (bytes > activityLimits.recordBytes)
       throw new HeraldError(
@@ -183,6 +185,12 @@ export const createActivityStore = ({ bus, limits, now, log }: Deps) => {
         { id: `${key.projectId}/${key.id}/${deviceId}/${sendAt}` },
       );
       return isNew;
+    },
+
+    /** Sends the newest version to the channels of the activity, beside the sends of the version. Repeatable. */
+    broadcast: async (key: ActivityKey, record: ActivityRecord): Promise<void> => {
+      const due = broadcastDue(key, record);
+      if (due) await publish(bus(), DueV1, due.data, { id: due.id });
     },
 
     /** Its place is free. Repeatable. */

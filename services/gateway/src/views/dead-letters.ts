@@ -92,6 +92,7 @@ const requestOf = (message: string, data: unknown): z.input<typeof replayRequest
     }
     case "DueV1": {
       const { projectId, kind, id } = data as DueV1;
+      if (kind === "activity") return undefined;
       const notificationId = id.split("/", 1)[0] as NotificationId;
       return { projectId, notificationId, message, ...(kind === "batch" ? { batchId: id } : {}) };
     }

@@ -1,4 +1,5 @@
 import {
+  type Activity,
   canonicalZone,
   type Delivery,
   type DeliveryAttempt,
@@ -9,6 +10,7 @@ import {
   servingProvider,
 } from "@herald/contracts";
 import { noZone, timeZoneOf, topicsOf } from "@herald/rules";
+import { channelSentences } from "./activity-channels.ts";
 import { attemptSentences } from "./attempt-sentence.ts";
 import type { Reported } from "./reported.ts";
 
@@ -43,6 +45,8 @@ export type TraceFacts = {
   readonly otherApp?: boolean | undefined;
   /** The device of the same app installation that gets the push instead. */
   readonly reachedThrough?: string | undefined;
+  /** Of the activity that it is a version of. */
+  readonly channels?: NonNullable<Activity["channels"]> | undefined;
   readonly reported?: Reported | undefined;
 };
 
@@ -56,7 +60,7 @@ const missingTopics = ({ notification, device }: TraceFacts): string[] =>
 
 /** The reasons why a device is in no batch. */
 const absence = (facts: TraceFacts): string[] => {
-  const { notification, device, matched, otherApp, noToken, reachedThrough, expanded } = facts;
+  const { notification, device, matched, otherApp, noToken, reachedThrough, expanded, channels = [] } = facts;
   const reasons: string[] = [];
   if (device.status === "inactive") reasons.push("The device is inactive, and only active devices are sent to.");
   if (matched === undefined) {
@@ -86,7 +90,7 @@ const absence = (facts: TraceFacts): string[] => {
     );
   if (reasons.length === 0 && matched !== undefined)
     reasons.push("It did not match when the audience was read: the device was inactive then, or has changed since.");
-  return [...reasons, "So nothing was sent."];
+  return [...reasons, channels.length > 0 ? "So nothing was sent to it alone." : "So nothing was sent."];
 };
 
 const reportSentences = ({ received_at, opened_at, button, dismissed_at }: Reported = {}): string[] =>
@@ -145,6 +149,7 @@ export const explain = (facts: TraceFacts): string[] => {
     ...(wave === undefined ? [] : [`The device gets it at ${wave}, when its time zone's wave begins.`]),
     ...(delivery?.user_id === undefined ? [] : [`The device belonged to the user \`${delivery.user_id}\` then.`]),
     ...(delivery ? [] : absence(facts)),
+    ...channelSentences(facts.channels ?? []),
     ...attemptSentences(attempts, { provider, pushType }),
     ...(nextAttemptAt !== undefined
       ? [`The next attempt is at ${nextAttemptAt}.`]

@@ -14,6 +14,8 @@ export type StoredToken = {
   readonly hash: string;
   /** Absent: the device's. */
   readonly environment?: ApnsEnvironment;
+  /** A start may name a broadcast channel. */
+  readonly channels?: true;
   /** When the app last sent it: refusals about earlier pushes are ignored. */
   readonly at: Date;
   /** The state of the activity is on its way to it. */
@@ -43,19 +45,20 @@ export const isExpired =
 /** Stores a token, in place of the last one of its key; the device's own token moves to its new key. The same object if nothing changes. */
 export const putToken = <State extends Holder>(
   state: State,
-  { key, token, environment }: Pick<StoredToken, "key" | "token" | "environment">,
+  { key, token, environment, channels }: Pick<StoredToken, "key" | "token" | "environment" | "channels">,
   at: Date,
 ): State | "full" => {
   const { tokens = [] } = state;
   const hash = pushTokenHash(token);
   const known = tokens.find((one) => one.key === key);
-  const isKnown = known?.hash === hash && known.environment === environment;
+  const isKnown = known?.hash === hash && known.environment === environment && known.channels === channels;
   if (isKnown && at.getTime() - known.at.getTime() < againAfterMs) return state;
   const isGone = isExpired(at);
   const others = tokens.filter((one) => one.key !== key && one.hash !== hash && !isGone(one));
   if (others.length >= maxFurtherTokens) return "full";
   const hasState = isKnown && known.hasState;
-  const stored = { key, token, hash, ...(environment && { environment }), at, ...(hasState && { hasState }) };
+  const optional = { ...(environment && { environment }), ...(channels && { channels }) };
+  const stored = { key, token, hash, ...optional, at, ...(hasState && { hasState }) };
   return withTokens(state, [...others, stored]);
 };
 

@@ -86,7 +86,7 @@ export const retireToken = (
   );
 
 export const handleFurtherTokenRequests = (deps: ChangeDeviceDeps & Pick<Deps, "bus">): RequestListener[] => [
-  handleRequest(deps.bus, deviceRequests.putToken, async ({ projectId, deviceId, push: key, token, environment }) => {
+  handleRequest(deps.bus, deviceRequests.putToken, async ({ projectId, deviceId, push: key, token, ...more }) => {
     const hash = pushTokenHash(token);
     let since: Date | undefined;
     await change(deps, projectId, deviceId, async (before, at) => {
@@ -98,7 +98,9 @@ export const handleFurtherTokenRequests = (deps: ChangeDeviceDeps & Pick<Deps, "
       const holder = await deps.devices.findByFurtherToken(projectId, hash);
       if (holder && holder._id !== deviceId && (await takeFrom(deps, holder, before, hash, at)) === conflict)
         return conflict;
-      const state = putToken(before, { key, token, ...(environment && { environment }) }, at);
+      const { environment, channels } = more;
+      const optional = { ...(environment && { environment }), ...(channels && { channels }) };
+      const state = putToken(before, { key, token, ...optional }, at);
       if (state === "full")
         throw new HeraldError(
           "validation-failed",

@@ -176,8 +176,9 @@ const choosePushTokens = (
       return [{ platform, provider, recipient: { ...recipient, liveToken: found.token }, changedAt }];
     // No kit of the app sees these pushes.
     const { tokenKind: _, keys: __, vapidKeyId: ___, capabilities: ____, ...rest } = recipient;
-    const { token, environment = recipient.environment } = found;
-    const chosen = { ...rest, token, tokenAt: found.at.getTime(), ...(environment && { environment }) };
+    const { token, environment = recipient.environment, channels } = found;
+    const optional = { ...(environment && { environment }), ...(channels && { channels }) };
+    const chosen = { ...rest, token, tokenAt: found.at.getTime(), ...optional };
     return [{ platform, recipient: chosen, changedAt }];
   });
 

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ActivityAlert, ActivityAttributes, ActivityId, ContentState } from "../../activity-push.ts";
 import { NotificationId } from "../../ids.ts";
 import { named, namedBody, withProblems } from "../../named.ts";
-import { AppId } from "../../platforms.ts";
+import { ApnsEnvironment, AppId } from "../../platforms.ts";
 import { PushName } from "../../push-types.ts";
 import { Kind, Labels } from "../../tags.ts";
 import { NewTargets, TargetEntry, targetList } from "./notification-limits.ts";
@@ -52,6 +52,10 @@ const fixed = {
       "True: starts the activity on the devices that have a token `liveactivity/<attributes_type>`. False: the app starts it",
   }),
   app: AppId.optional().meta({ description: "Only devices that name this app" }),
+  via: z.literal("channel").optional().meta({
+    description:
+      "Devices whose start token says `channels` follow a broadcast channel of Apple: a new state is one request for all of them. The others have tokens",
+  }),
   kind: Kind.optional(),
   labels: Labels.optional(),
 };
@@ -177,6 +181,19 @@ const times = {
   dismiss_at: z.iso.datetime().optional(),
 };
 
+const ActivityChannelView = named("ActivityChannel", {
+  app: AppId,
+  environment: ApnsEnvironment,
+  version: version.optional().meta({ description: "The last one that Apple accepted for it" }),
+  problem: z
+    .string()
+    .optional()
+    .meta({
+      description: "Apple's word, if it refused the channel (then the devices have tokens) or the last state",
+      examples: ["CannotCreateChannelConfig"],
+    }),
+});
+
 export const Activity = named("Activity", {
   id: ActivityId,
   status: ActivityStatus,
@@ -186,6 +203,9 @@ export const Activity = named("Activity", {
   ...state,
   targets: targetList(TargetEntry),
   sequence: z.number().int().optional(),
+  channels: z.array(ActivityChannelView).optional().meta({
+    description: "Its broadcast channels. Apple gives no result per device, so no count includes their devices",
+  }),
   notification_id: NotificationId.meta({ description: "The notification that sends the newest version" }),
   ...times,
 });
@@ -202,6 +222,7 @@ export const DeviceActivity = named("DeviceActivity", {
   content_state: ContentState,
   stale_at: z.iso.datetime().optional(),
   relevance,
+  channel_id: z.string().optional().meta({ description: "With `via`: the channel with which the app starts it" }),
   ...times,
 });
 export type DeviceActivity = z.infer<typeof DeviceActivity>;

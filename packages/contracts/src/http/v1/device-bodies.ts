@@ -108,6 +108,9 @@ export const PutFurtherToken = namedBody(
     token: z.strictObject({
       token: PushToken.regex(apnsToken, apnsTokenProblem).overwrite((token) => canonicalToken(token, "apns")),
       environment: ApnsEnvironment.optional().meta({ description: "Absent: the device's" }),
+      channels: z.boolean().optional().meta({
+        description: "Of `liveactivity`: iOS 18 or later, so that a start may name a broadcast channel",
+      }),
     }),
   },
   { examples: [{ token: { token: tokenExample, environment: "production" } }] },
