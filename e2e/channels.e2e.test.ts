@@ -83,9 +83,8 @@ describe("an activity via a channel", () => {
     expect(others).toEqual([]);
     expect(new Set(cards.map((card) => card.channel))).toEqual(new Set([channel?.id]));
     const [push] = await system.simulators.pushes({ token: followers[0]?.startToken ?? "" });
-    const { aps } = push?.payload as { aps: Record<string, unknown> };
-    expect(aps).toMatchObject({ "input-push-channel": channel?.id });
-    expect(aps).not.toHaveProperty("input-push-token");
+    expect(push).toMatchObject({ payload: { aps: { "input-push-channel": channel?.id } } });
+    expect(push).not.toHaveProperty("payload.aps.input-push-token");
     // Before iOS 18 a channel would prevent the start.
     const card = await shows(old.startToken, 1);
     expect([card.channel, card.token]).toEqual([undefined, expect.any(String)]);

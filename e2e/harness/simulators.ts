@@ -1,4 +1,4 @@
-import type { Channel, Instance, Push, Rule, WebPushSubscription } from "@herald/simulators";
+import type { Instance, Push, Rule, SimulatedChannel, WebPushSubscription } from "@herald/simulators";
 import { expectStatus, request } from "@herald/testing";
 
 export type SimulatorControl = {
@@ -33,7 +33,7 @@ export type SimulatorControl = {
     more?: { readonly channel?: string; readonly count?: number },
   ): Promise<Instance>;
   /** The broadcast channels of an app. */
-  channels(app: string): Promise<Channel[]>;
+  channels(app: string): Promise<SimulatedChannel[]>;
   /** Another sender makes channels for the app. Resolves to their ids. */
   makeChannels(app: string, count: number): Promise<string[]>;
   /** ActivityKit gives the app another update token, or the first. */
@@ -99,11 +99,11 @@ export function simulatorControl(url: string): SimulatorControl {
       expectStatus(await request(url, "POST /apns/instances", { body: { app, attributesType, ...more } }), 201).body,
     channels: async (app) => {
       const { data } = expectStatus(await request(url, "GET /apns/channels"), 200).body;
-      return data.filter((channel: Channel) => channel.app === app);
+      return data.filter((channel: SimulatedChannel) => channel.app === app);
     },
     makeChannels: async (app, count) => {
       const { data } = expectStatus(await request(url, "POST /apns/channels", { body: { app, count } }), 201).body;
-      return data.map(({ id }: Channel) => id);
+      return data.map(({ id }: SimulatedChannel) => id);
     },
     rotateInstance: async (id) => expectStatus(await request(url, `POST /apns/instances/${id}/token`), 201).body,
     subscribe: async (prefix) => {

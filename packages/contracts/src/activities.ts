@@ -5,7 +5,7 @@ import { NotificationId, type ProjectId } from "./ids.ts";
 const ms = z.number().int();
 
 /** A broadcast channel that an activity has asked Apple for. Of one app and environment there is at most one, whatever came of it. */
-const ActivityChannel = z.object({
+const ActivityChannelRecord = z.object({
   /** Stored before Apple is asked. */
   askedAt: ms,
   /** While no answer is known: the beginnings of the ids that the app had before, if they were read and are few. */
@@ -19,7 +19,7 @@ const ActivityChannel = z.object({
   /** The last version that Apple accepted. */
   sent: z.number().int().optional(),
 });
-export type ActivityChannel = z.infer<typeof ActivityChannel>;
+export type ActivityChannelRecord = z.infer<typeof ActivityChannelRecord>;
 
 /** `push_activities`, `<project>.<activity>`: a Live Activity. Each write is a compare-and-set by the revision of the entry. */
 export const ActivityRecord = z.object({
@@ -31,7 +31,7 @@ export const ActivityRecord = z.object({
   start: z.boolean(),
   via: z.literal("channel").optional(),
   /** By `<app>/<environment>`. Dispatch writes them. */
-  channels: z.record(z.string(), ActivityChannel).optional(),
+  channels: z.record(z.string(), ActivityChannelRecord).optional(),
   app: z.string().optional(),
   kind: z.string().optional(),
   labels: z.record(z.string(), z.string()).optional(),

@@ -224,20 +224,24 @@ export const DueV1 = defineMessage(
 );
 export type DueV1 = DataOf<typeof DueV1>;
 
-/** A device that an activity is for has another token of it: dispatch sends it the current state. */
+const activity = { projectId: ProjectId, activityId: ActivityId };
+
+/** A device that an activity is for has another token of it, or the activity's channels do not have its newest version: dispatch sends it. */
 export const JoinActivityV1 = defineMessage(
   "JoinActivityV1",
-  "push.cmd.v1.dispatch.join.:projectId.:deviceId",
-  z.object({
-    projectId: ProjectId,
-    deviceId: DeviceId,
-    activityId: ActivityId,
-    tokenHash: z.string(),
-    /** When the app sent the token. */
-    at: time,
-    /** When the state is sent, to the token that the device has then; absent: at once. One send for each time. */
-    sendAt: time.optional(),
-  }),
+  "push.cmd.v1.dispatch.join.:projectId.:activityId",
+  z.union([
+    z.object({
+      ...activity,
+      deviceId: DeviceId,
+      tokenHash: z.string(),
+      /** When the app sent the token. */
+      at: time,
+      /** When the state is sent, to the token that the device has then; absent: at once. One send for each time. */
+      sendAt: time.optional(),
+    }),
+    z.object(activity),
+  ]),
 );
 export type JoinActivityV1 = DataOf<typeof JoinActivityV1>;
 

@@ -1,5 +1,5 @@
 // biome-ignore-all format: the names of one file are on as few lines as they fit on
-export { type ActivityChannel, type ActivityKey, ActivityRecord, activeActivityKey, activityKey } from "./activities.ts";
+export { type ActivityChannelRecord, type ActivityKey, ActivityRecord, activeActivityKey, activityKey } from "./activities.ts";
 export {
   ActivityAlert, ActivityAttributes, ActivityEvent, ActivityId, ActivityPush, ActivityReference, ContentState,
 } from "./activity-push.ts";

@@ -8,9 +8,9 @@ import {
   type ActivityRecord,
   activityLimits,
   type DeviceId,
-  type DueV1,
   derivedNotificationId,
   type EndActivity,
+  type JoinActivityV1,
   type NewActivity,
   type NotificationId,
   type PatchActivity,
@@ -234,14 +234,13 @@ export const unsentChannels = ({ version, channels = {} }: ActivityRecord): (rea
 export const broadcastDue = (
   { projectId, id }: ActivityKey,
   record: ActivityRecord,
-): { readonly data: DueV1; readonly id: string } | undefined => {
-  if (unsentChannels(record).length === 0) return undefined;
-  const key = `${projectId}-${id}`;
-  return {
-    data: { kind: "activity", projectId, key, id },
-    id: `${key}/${record.createdAt}/${record.version}/broadcast`,
-  };
-};
+): { readonly data: JoinActivityV1; readonly id: string } | undefined =>
+  unsentChannels(record).length === 0
+    ? undefined
+    : {
+        data: { projectId, activityId: id },
+        id: `${projectId}/${id}/${record.createdAt}/${record.version}/broadcast`,
+      };
 
 /** A device that has the same version already gets it again with its last token of a minute, and a little later. */
 const joinEveryMs = 60_000;

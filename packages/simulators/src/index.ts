@@ -2,13 +2,13 @@ export { knownAnswers } from "./script/known-answers.ts";
 export { startSimulators } from "./start-simulators.ts";
 export type {
   CardState,
-  Channel,
   Instance,
   Phone,
   ProviderStats,
   Push,
   PushFilter,
   Rule,
+  SimulatedChannel,
   Simulators,
   SimulatorsOptions,
   WebPushSubscription,

@@ -127,7 +127,7 @@ export interface Instance {
 }
 
 /** A broadcast channel of an app. */
-export interface Channel {
+export interface SimulatedChannel {
   /** Base64. */
   readonly id: string;
   readonly app: string;
@@ -258,6 +258,6 @@ export interface Simulators {
     list(token?: string): Instance[];
   };
   /** The broadcast channels of all apps. */
-  readonly channels: { list(): Channel[] };
+  readonly channels: { list(): SimulatedChannel[] };
   stop(): Promise<void>;
 }

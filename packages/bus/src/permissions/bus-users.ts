@@ -71,7 +71,6 @@ export const grants: Readonly<Record<BusService, Grants>> = {
       "ReceiptGroupV1",
       "ImportChunkV1",
       "JoinActivityV1",
-      "DueV1", // States of activities for their channels.
       "AuditRecordedV1",
     ],
     requests: ["push.req.v1.registry.>", "push.req.v1.dispatch.>", "push.req.v1.analytics.>"],
@@ -128,6 +127,7 @@ export const grants: Readonly<Record<BusService, Grants>> = {
     publishes: [
       "SendV1", // Sends that are too large for a group.
       "SendOneV1", // States of activities.
+      "JoinActivityV1", // Those for their channels.
       "DrainBacklogV1",
       "ExpandV1",
       "DueV1",

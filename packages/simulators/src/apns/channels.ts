@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from "node:http2";
 import { z } from "zod";
 import type { ProviderReply } from "../exchange.ts";
 import { type Refusal, refuse } from "../script/apns-reasons.ts";
-import type { Channel } from "../types.ts";
+import type { SimulatedChannel } from "../types.ts";
 import type { Instances } from "./instances.ts";
 
 /** What Apple allows an app in each environment. */
@@ -62,11 +62,11 @@ const isJson = (payload: string, accepts: (value: Record<string, unknown>) => bo
  * its last message for devices that subscribe later.
  */
 export function createChannels(instances: Pick<Instances, "broadcast">) {
-  const all = new Map<string, Channel & { last?: unknown }>();
+  const all = new Map<string, SimulatedChannel & { last?: unknown }>();
   const ofApp = (app: string) => [...all.values()].filter((channel) => channel.app === app);
   const idOf = (headers: IncomingHttpHeaders) => headers["apns-channel-id"]?.toString();
 
-  const create = (app: string, storesLast: boolean): Channel => {
+  const create = (app: string, storesLast: boolean): SimulatedChannel => {
     const channel = { id: randomBytes(16).toString("base64"), app, storesLast };
     all.set(channel.id, channel);
     return channel;
@@ -145,9 +145,9 @@ export function createChannels(instances: Pick<Instances, "broadcast">) {
       return channel?.app === app ? channel : undefined;
     },
     /** Another sender makes channels. */
-    add: ({ app, count }: z.infer<typeof ChannelOptions>): Channel[] =>
+    add: ({ app, count }: z.infer<typeof ChannelOptions>): SimulatedChannel[] =>
       Array.from({ length: count }, () => create(app, true)),
-    list: (): Channel[] => [...all.values()].map(({ id, app, storesLast }) => ({ id, app, storesLast })),
+    list: (): SimulatedChannel[] => [...all.values()].map(({ id, app, storesLast }) => ({ id, app, storesLast })),
     clear: () => all.clear(),
   };
 }

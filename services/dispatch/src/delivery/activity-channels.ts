@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { openBucket } from "@herald/bus";
 import {
-  type ActivityChannel,
+  type ActivityChannelRecord,
   type ActivityKey,
   ActivityRecord,
   activityKey,
@@ -51,7 +51,10 @@ export const createActivityChannels = ({ bus, pool, rules, dueMessages, now, log
   const write = async (
     key: ActivityKey,
     name: string,
-    change: (known: ActivityChannel | undefined, record: ActivityRecord) => ActivityChannel | null | undefined,
+    change: (
+      known: ActivityChannelRecord | undefined,
+      record: ActivityRecord,
+    ) => ActivityChannelRecord | null | undefined,
   ): Promise<boolean> => {
     for (;;) {
       const entry = await bucket.get(activityKey(key));
@@ -138,7 +141,7 @@ export const createActivityChannels = ({ bus, pool, rules, dueMessages, now, log
   };
 
   /** What may be done for the channels of a record now. Resolves to whether something must be tried again. */
-  const clean = async (key: ActivityKey, record: ActivityRecord, name: string, known: ActivityChannel) => {
+  const clean = async (key: ActivityKey, record: ActivityRecord, name: string, known: ActivityChannelRecord) => {
     const at = now().getTime();
     const { id, left, askedAt, before, problem } = known;
     const client = await clientOf(key.projectId);

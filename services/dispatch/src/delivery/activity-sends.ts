@@ -4,8 +4,7 @@ import {
   ActivityRecord,
   activeActivityKey,
   activityKey,
-  DueV1,
-  type JoinActivityV1,
+  JoinActivityV1,
   type NotificationContent,
   SendOneV1,
   SendV1,
@@ -15,6 +14,9 @@ import { activityPriority, broadcastDue, isSmallSend, joinSend, keptMsOf, newest
 import type { Deps } from "../deps.ts";
 import { activityActionOf, endAtItsTime } from "../domain/activity.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
+
+/** A token that came late or changed. */
+export type JoinedToken = Extract<JoinActivityV1, { readonly deviceId: unknown }>;
 
 type ActivitySendsDeps = Pick<Deps, "bus" | "now" | "log">;
 
@@ -40,7 +42,7 @@ export const createActivitySends = ({ bus, now, log }: ActivitySendsDeps) => {
 
   const publishBroadcast = async (key: ActivityKey, record: ActivityRecord): Promise<void> => {
     const due = broadcastDue(key, record);
-    if (due) await publish(bus, DueV1, due.data, { id: due.id });
+    if (due) await publish(bus, JoinActivityV1, due.data, { id: due.id });
   };
 
   const currentAction = async (key: ActivityKey, { activity: sent }: NotificationContent) => {
@@ -99,7 +101,7 @@ export const createActivitySends = ({ bus, now, log }: ActivitySendsDeps) => {
     },
 
     /** Sends the newest state to a device whose token came. Repeatable. */
-    join: async ({ projectId, deviceId, activityId: id, ...token }: JoinActivityV1): Promise<void> => {
+    join: async ({ projectId, deviceId, activityId: id, ...token }: JoinedToken): Promise<void> => {
       const key = { projectId, id };
       const record = (await bucket.get(activityKey(key)))?.value;
       if (record) await publishSend(joinSend(key, record, { deviceId, ...token }));

@@ -1,4 +1,4 @@
-import { type ActivityKey, type ActivityRecord, activityKey } from "@herald/contracts";
+import { type ActivityKey, type ActivityRecord, activityKey, type ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { newestSendId, unsentChannels } from "@herald/rules";
 import type { Deps } from "../deps.ts";
@@ -13,6 +13,9 @@ const storedWithinMs = 3_000;
 /** A broadcast is tried again after a quarter of the version's age: of a paused project for as long as it is worth sending. */
 const retry = { firstMs: 1_000, lastMs: 30_000, ageShare: 0.25 } as const;
 
+/** Broadcasts of one project in this process. A further one is tried again a little later. */
+const maxRunning = 32;
+
 type TendDeps = Pick<Deps, "now"> & {
   readonly activities: ActivitySends;
   readonly cache: NotificationCache;
@@ -26,6 +29,12 @@ type TendDeps = Pick<Deps, "now"> & {
  * version's notification, as its pushes do. Repeatable: the timestamp of a state decides, so a second broadcast changes no card.
  */
 export const createTendActivity = ({ activities, cache, channels, dueMessages, pipeline, now }: TendDeps) => {
+  /** By project: a slow endpoint of one must not hold the messages of others. */
+  const running = new Map<ProjectId, number>();
+
+  const schedule = (key: ActivityKey, inMs: number): Promise<void> =>
+    dueMessages.schedule({ ...key, purpose: "broadcast" }, new Date(now().getTime() + inMs));
+
   /** Sends one version to one channel. Resolves to whether it must be tried again. */
   const toChannel = async (
     key: ActivityKey,
@@ -60,14 +69,23 @@ export const createTendActivity = ({ activities, cache, channels, dueMessages, p
     };
     const waits = await Promise.all(due.map((channel) => toChannel(key, record, channel, send)));
     if (!waits.includes(true)) return;
-    const retryMs = Math.min(retry.lastMs, Math.max(retry.firstMs, ageMs * retry.ageShare));
-    await dueMessages.schedule({ ...key, purpose: "broadcast" }, new Date(now().getTime() + retryMs));
+    await schedule(key, Math.min(retry.lastMs, Math.max(retry.firstMs, ageMs * retry.ageShare)));
   };
 
   return async (key: ActivityKey, signal: AbortSignal): Promise<void> => {
     const record = await channels.read(key);
     if (!record?.channels) return;
-    await broadcast(key, record, signal);
-    await channels.clean(key, record);
+    const { projectId } = key;
+    const before = running.get(projectId) ?? 0;
+    if (before >= maxRunning) return schedule(key, retry.firstMs);
+    running.set(projectId, before + 1);
+    try {
+      await broadcast(key, record, signal);
+      await channels.clean(key, record);
+    } finally {
+      const left = (running.get(projectId) ?? 0) - 1;
+      if (left > 0) running.set(projectId, left);
+      else running.delete(projectId);
+    }
   };
 };

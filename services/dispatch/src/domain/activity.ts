@@ -1,5 +1,5 @@
 import {
-  type ActivityChannel,
+  type ActivityChannelRecord,
   type ActivityKey,
   type ActivityPush,
   type ActivityRecord,
@@ -80,10 +80,10 @@ const neededMs = 13 * 3_600_000;
  */
 export const leftChannel = (
   { createdAt }: Pick<ActivityRecord, "createdAt">,
-  { askedAt, before }: Pick<ActivityChannel, "askedAt" | "before">,
+  { askedAt, before }: Pick<ActivityChannelRecord, "askedAt" | "before">,
   ids: readonly string[],
   at: number,
-): ActivityChannel["left"] => {
+): ActivityChannelRecord["left"] => {
   if (before === undefined || at - askedAt > lookWithinMs) return undefined;
   const known = new Set(before.split(" "));
   const [id, ...others] = ids.filter((one) => !known.has(one.slice(0, prefixLength)));

@@ -17,7 +17,7 @@ import {
 } from "@herald/rules";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { activityActionOf, endAtItsTime } from "./activity.ts";
+import { activityActionOf, channelsDueAt, endAtItsTime, leftChannel, prefixesOf } from "./activity.ts";
 
 const key = { projectId: newProjectId(new Date()), id: "order-4711" };
 const deviceId = newDeviceId(new Date());
@@ -294,4 +294,41 @@ test("in every order, a phone that keeps the highest timestamp ends at the newes
     ),
     { numRuns: process.env.HERALD_TEST_LONG ? 3_000 : 300 },
   );
+});
+
+describe("a channel", () => {
+  const hour = 3_600_000;
+  const minute = 60_000;
+  const ids = (count: number) => Array.from({ length: count }, (_, n) => `${n}`.padStart(8, "0").padEnd(24, "="));
+  const [left = "", foreign = "", ...others] = ids(102);
+  const asked = { askedAt: startAt, before: prefixesOf(others.slice(0, 3)) };
+  const found = (listed: readonly string[], more: object = {}, at = startAt + minute) =>
+    leftChannel(record(), { ...asked, ...more }, listed, at);
+
+  test("is needed for four hours after the end, by a request or at its time", () => {
+    expect(channelsDueAt(record())).toBe(record().endsAt + 4 * hour);
+    const ended = endActivity(key, record(), {}, at(hour), "body");
+    if (ended.kind !== "written") throw new Error("not ended");
+    expect(channelsDueAt(ended.record)).toBe(startAt + 5 * hour);
+  });
+
+  test("that a lost answer left is deleted when no activity can need it", () => {
+    const known = others.slice(0, 3);
+    expect(found([...known, left])).toEqual({ id: left, at: startAt + minute + 13 * hour });
+    // Those that were deleted meanwhile do not matter.
+    expect(found([left])).toMatchObject({ id: left });
+  });
+
+  test("is never deleted where it may be another sender's", () => {
+    const known = others.slice(0, 3);
+    expect(found([...known, left, foreign])).toBeUndefined();
+    expect(found(known)).toBeUndefined();
+    expect(found([...known, left], { before: undefined })).toBeUndefined();
+    expect(found([...known, left], {}, startAt + 10 * minute + 1)).toBeUndefined();
+    // The record is gone by the time at which it could be deleted.
+    const late = { ...asked, askedAt: startAt + hour };
+    expect(leftChannel(record(), late, [left], startAt + hour)).toBeUndefined();
+    expect(prefixesOf(others.slice(0, 100))).toEqual(expect.any(String));
+    expect(prefixesOf(ids(101))).toBeUndefined();
+  });
 });

@@ -1,6 +1,5 @@
 import { defineHandler } from "@herald/bus";
 import {
-  type ActivityKey,
   DeliverBatchV1,
   DueV1,
   deliveryQueue,
@@ -123,21 +122,12 @@ export const deliverDue = (deps: DueDeps) => {
     }
   };
 
-  const tend = async (key: ActivityKey, signal: AbortSignal) => {
-    const leave = await gateOf("broadcast", "ios").enter(key.projectId, 1);
-    try {
-      await deps.tendActivity(key, signal);
-    } finally {
-      leave();
-    }
-  };
-
   return defineHandler({
     durable: "dispatch-due", // renaming a durable replays its stream
     message: DueV1,
     concurrency: deps.concurrency,
     handle: ({ data: { kind, projectId, id }, signal, ...message }) => {
-      if (kind === "activity") return tend({ projectId, id }, signal);
+      if (kind === "activity") return deps.tendActivity({ projectId, id }, signal);
       return kind === "notification"
         ? startScheduled(projectId, id as NotificationId)
         : deliverWaiting(projectId, id, claimOf(message), signal);

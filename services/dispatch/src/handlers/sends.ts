@@ -128,13 +128,16 @@ const deliveredAgain = (deliverSends: DeliverSends) => {
   };
 };
 
-/** Sends the state of an activity to a device whose token came late or changed. */
-export const joinActivity = ({ activities }: Pick<DeliveryDeps, "activities">) =>
+/** Sends the state of an activity to a device whose token came late or changed, or to its channels. */
+export const joinActivity = ({ activities, tendActivity }: Pick<DeliveryDeps, "activities" | "tendActivity">) =>
   defineHandler({
     durable: "dispatch-join-activities", // renaming a durable replays its stream
     message: JoinActivityV1,
-    concurrency: 32, // short waits for registry
-    handle: ({ data }) => activities.join(data),
+    concurrency: 256, // waits for the broker, and for Apple
+    handle: ({ data, signal }) =>
+      "deviceId" in data
+        ? activities.join(data)
+        : tendActivity({ projectId: data.projectId, id: data.activityId }, signal),
   });
 
 /** Projects whose backlogs one process drains at a time. Their sends pass a gate, so each project costs little. */

@@ -8,7 +8,6 @@ import {
   activityKey,
   activityLimits,
   type DeviceId,
-  DueV1,
   JoinActivityV1,
   type ProjectId,
   type SendV1,
@@ -190,7 +189,7 @@ export const createActivityStore = ({ bus, limits, now, log }: Deps) => {
     /** Sends the newest version to the channels of the activity, beside the sends of the version. Repeatable. */
     broadcast: async (key: ActivityKey, record: ActivityRecord): Promise<void> => {
       const due = broadcastDue(key, record);
-      if (due) await publish(bus(), DueV1, due.data, { id: due.id });
+      if (due) await publish(bus(), JoinActivityV1, due.data, { id: due.id });
     },
 
     /** Its place is free. Repeatable. */

@@ -184,7 +184,7 @@ const times = {
 const ActivityChannelView = named("ActivityChannel", {
   app: AppId,
   environment: ApnsEnvironment,
-  version: version.optional().meta({ description: "The last one that Apple accepted for it" }),
+  version: version.optional().meta({ description: "The last one that Apple accepted for it; with `problem`: refused" }),
   problem: z
     .string()
     .optional()
