@@ -32,6 +32,8 @@ export const Recipient = z.object({
   liveToken: z.string().optional(),
   /** A start may name a broadcast channel. */
   channels: z.literal(true).optional(),
+  /** No device, but all that follow the channel with this id, `token`. It is in no batch. */
+  broadcast: z.literal(true).optional(),
   /** The user of the device when the audience was read; absent: none. */
   userId: z.string().optional(),
   /** `identifiers.current_locale`, which selects the localization. */

@@ -1,4 +1,4 @@
-import { type DeviceId, type NotificationContent, type Recipient, servingProvider } from "@herald/contracts";
+import { type NotificationContent, servingProvider } from "@herald/contracts";
 import { growingPause, inSpan, notFound, retryWhileUnavailable } from "@herald/kit";
 import { receiptAsker } from "@herald/payload";
 import type { Deps } from "../deps.ts";
@@ -7,7 +7,14 @@ import { isSpike } from "../domain/notification-counts.ts";
 import { isTokenRefusal } from "../domain/outcome.ts";
 import { refusalAdvice } from "../domain/refusal-advice.ts";
 import { applyRuleResults } from "../domain/rule-results.ts";
-import { allSkipped, noneSkipped, type Settlement, type Skips, settleRow } from "../domain/settle-row.ts";
+import {
+  allSkipped,
+  noneSkipped,
+  type Sendable,
+  type Settlement,
+  type Skips,
+  settleRow,
+} from "../domain/settle-row.ts";
 import { nextTrialAt } from "../domain/trials.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import { canRebuildEvents } from "../stores/delivery-store.ts";
@@ -100,11 +107,6 @@ export const createPipeline = (deps: PipelineDeps) => {
     await outbox.flushCredential(projectId, provider);
   };
 
-  const noteCredential = async (run: Pick<Run, "projectId">, { refused, resumed }: Pushed, signal: AbortSignal) => {
-    if (refused) await pause(run, refused, signal);
-    if (resumed) await resumeProvider(run, resumed, signal);
-  };
-
   /** Pushes to a row's devices except those that are skipped, and decides each device's result. Does not write to the ledger. */
   const send = async (run: Run, cached: CachedNotification, also: Skips, signal: AbortSignal): Promise<Sent> => {
     if (deps.rules.loading) await deps.rules.loading;
@@ -139,7 +141,8 @@ export const createPipeline = (deps: PipelineDeps) => {
     metrics.sent(provider, sent.outcomes, (performance.now() - begun) / 1000);
     if (sent.faults.length > 0)
       log.error({ err: sent.faults[0], faults: sent.faults.length, batchId: run._id }, "requests could not be made");
-    await noteCredential(run, sent, signal);
+    if (sent.refused) await pause(run, sent.refused, signal);
+    if (sent.resumed) await resumeProvider(run, sent.resumed, signal);
     const isPaused = sent.refused !== undefined || sent.stop?.kind === "paused";
     const settlement = settleRow({
       devices,
@@ -200,36 +203,20 @@ export const createPipeline = (deps: PipelineDeps) => {
     send,
     followUp,
 
-    /**
-     * Sends the state of an activity to a channel, which has neither a row nor counts: Apple says nothing of its devices. `problem`: why it is
-     * refused for good. `waits`: it must be tried again. `stopped`: the notification was, or has expired.
-     */
+    /** Sends the state of an activity to a channel. It has neither a row nor counts: Apple says nothing of its devices. */
     broadcast: async (
       cached: CachedNotification,
-      { id, app, environment }: Required<Pick<Recipient, "app" | "environment">> & { readonly id: string },
+      channel: Omit<Sendable, "attempts" | "repeat">,
       content: NotificationContent,
       signal: AbortSignal,
-    ): Promise<{ readonly kind: "done"; readonly problem?: string } | { readonly kind: "waits" | "stopped" }> => {
+    ): Promise<Pushed> => {
       if (deps.rules.loading) await deps.rules.loading;
-      const channel = { id: id as DeviceId, token: id, tokenAt: 0, app, environment, attempts: 0, repeat: false };
-      const devices = [{ ...channel, broadcast: true as const }];
+      const devices = [{ ...channel, attempts: 0, repeat: false }];
       const served = { platform: "ios", lane: "broadcast" } as const;
-      const begun = performance.now();
       const sent = await pushDevices(deps, { cached, devices, served, skips: noneSkipped, content }, signal);
-      metrics.sent("apns", sent.outcomes, (performance.now() - begun) / 1000);
-      await noteCredential(cached.document, sent, signal);
-      const [outcome] = sent.outcomes;
-      if (outcome?.kind === "accepted") return { kind: "done" };
-      if (outcome?.kind === "rejected" || outcome?.kind === "unregistered") {
-        const { providerReason } = outcome;
-        return {
-          kind: "done",
-          problem: providerReason || (outcome.kind === "rejected" ? outcome.reason : outcome.kind),
-        };
-      }
-      if (sent.stop?.kind === "not-configured") return { kind: "done", problem: "provider-not-configured" };
-      const isOver = sent.stop !== undefined && sent.stop.kind !== "paused" && sent.stop.kind !== "held";
-      return { kind: isOver ? "stopped" : "waits" };
+      if (sent.refused) await pause(cached.document, sent.refused, signal);
+      if (sent.resumed) await resumeProvider(cached.document, sent.resumed, signal);
+      return sent;
     },
 
     /** For a batch whose message was redelivered after the batch was settled: publishes its events again and follows up. */

@@ -1,5 +1,5 @@
-import { type ActivityKey, type ActivityRecord, activityKey, type ProjectId } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import type { ActivityKey, DeviceId } from "@herald/contracts";
+import { createShares, HeraldError } from "@herald/kit";
 import { newestSendId, unsentChannels } from "@herald/rules";
 import type { Deps } from "../deps.ts";
 import type { ActivityChannels } from "./activity-channels.ts";
@@ -10,11 +10,10 @@ import type { Pipeline } from "./pipeline.ts";
 
 /** The notification of a version is stored by then, unless it waits in its project's backlog. */
 const storedWithinMs = 3_000;
-/** A broadcast is tried again after a quarter of the version's age: of a paused project for as long as it is worth sending. */
+/** A version that must wait is tried again after a quarter of its age. */
 const retry = { firstMs: 1_000, lastMs: 30_000, ageShare: 0.25 } as const;
-
-/** Broadcasts of one project in this process. A further one is tried again a little later. */
-const maxRunning = 32;
+/** Activities of all projects, and of one, that a process broadcasts at a time: a slow endpoint of one must not hold up others. */
+const atATime = { total: 256, perKey: 32 } as const;
 
 type TendDeps = Pick<Deps, "now"> & {
   readonly activities: ActivitySends;
@@ -25,67 +24,55 @@ type TendDeps = Pick<Deps, "now"> & {
 };
 
 /**
- * Does what is due for an activity's channels: broadcasts its newest version, and cleans up. A broadcast obeys what stops or holds the
- * version's notification, as its pushes do. Repeatable: the timestamp of a state decides, so a second broadcast changes no card.
+ * Does what is due for an activity's channels: cleans up, and broadcasts the newest version, which obeys what stops or holds its notification.
+ * Repeatable: by the timestamp of its state, a second broadcast changes no card.
  */
 export const createTendActivity = ({ activities, cache, channels, dueMessages, pipeline, now }: TendDeps) => {
-  /** By project: a slow endpoint of one must not hold the messages of others. */
-  const running = new Map<ProjectId, number>();
+  const shares = createShares(atATime.total, atATime.perKey);
 
-  const schedule = (key: ActivityKey, inMs: number): Promise<void> =>
-    dueMessages.schedule({ ...key, purpose: "broadcast" }, new Date(now().getTime() + inMs));
-
-  /** Sends one version to one channel. Resolves to whether it must be tried again. */
-  const toChannel = async (
-    key: ActivityKey,
-    { version }: ActivityRecord,
-    [name, id]: readonly [string, string],
-    send: (name: string, id: string) => ReturnType<Pipeline["broadcast"]>,
-  ): Promise<boolean> => {
-    const result = await send(name, id);
-    if (result.kind !== "done") return result.kind === "waits";
-    const { problem } = result;
-    await channels.write(key, name, (known) =>
-      known?.id === id && (known.sent ?? 0) < version ? { ...known, problem, sent: version } : undefined,
-    );
-    return false;
-  };
-
-  const broadcast = async (key: ActivityKey, record: ActivityRecord, signal: AbortSignal): Promise<void> => {
-    const due = unsentChannels(record);
-    if (due.length === 0) return;
-    const ageMs = now().getTime() - record.writtenAt;
+  /** Resolves to whether something must be tried again. */
+  const broadcast = async (key: ActivityKey, signal: AbortSignal): Promise<boolean> => {
+    const record = await channels.read(key);
+    const due = record ? unsentChannels(record) : [];
+    if (!record || due.length === 0) return false;
     const cached = await cache.get(key.projectId, newestSendId(key, record));
-    if (!cached && ageMs < storedWithinMs)
-      throw new HeraldError("service-unavailable", `the notification of ${activityKey(key)} is not stored yet`);
-    const content = cached && (await activities.current(cached.document));
+    if (!cached && now().getTime() - record.writtenAt < storedWithinMs)
+      throw new HeraldError("service-unavailable", "the notification of the version is not stored yet");
+    if (!cached) return true;
+    const content = await activities.current(cached.document);
     // A newer version has a message of its own.
-    if (cached && !content) return;
-    const send = (name: string, id: string) => {
-      const [app, environment] = name.split("/") as [string, "production" | "sandbox"];
-      return cached && content
-        ? pipeline.broadcast(cached, { id, app, environment }, content, signal)
-        : Promise.resolve({ kind: "waits" } as const);
-    };
-    const waits = await Promise.all(due.map((channel) => toChannel(key, record, channel, send)));
-    if (!waits.includes(true)) return;
-    await schedule(key, Math.min(retry.lastMs, Math.max(retry.firstMs, ageMs * retry.ageShare)));
+    if (!content) return false;
+    const waits = await Promise.all(
+      due.map(async ([name, id]) => {
+        const [app = "", environment] = name.split("/") as [string, "production" | "sandbox"];
+        const channel = { id: id as DeviceId, token: id, tokenAt: 0, app, environment, broadcast: true as const };
+        const { outcomes, stop } = await pipeline.broadcast(cached, channel, content, signal);
+        const [outcome] = outcomes;
+        if (outcome?.kind !== "accepted" && outcome?.kind !== "rejected")
+          return stop === undefined || stop.kind === "paused" || stop.kind === "held";
+        const problem = outcome.kind === "rejected" ? outcome.providerReason || outcome.reason : undefined;
+        await channels.write(key, name, (one) =>
+          one?.id === id && (one.sent ?? 0) < record.version ? { ...one, problem, sent: record.version } : undefined,
+        );
+        return false;
+      }),
+    );
+    return waits.includes(true);
   };
 
   return async (key: ActivityKey, signal: AbortSignal): Promise<void> => {
     const record = await channels.read(key);
     if (!record?.channels) return;
-    const { projectId } = key;
-    const before = running.get(projectId) ?? 0;
-    if (before >= maxRunning) return schedule(key, retry.firstMs);
-    running.set(projectId, before + 1);
+    const isFree = shares.room(key.projectId) > 0;
+    if (isFree) shares.take(key.projectId, 1);
     try {
-      await broadcast(key, record, signal);
-      await channels.clean(key, record);
+      if (isFree) await channels.clean(key, record);
+      if (isFree && !(await broadcast(key, signal))) return;
     } finally {
-      const left = (running.get(projectId) ?? 0) - 1;
-      if (left > 0) running.set(projectId, left);
-      else running.delete(projectId);
+      if (isFree) shares.give(key.projectId, 1);
     }
+    const at = now().getTime();
+    const waitMs = Math.min(retry.lastMs, Math.max(retry.firstMs, (at - record.writtenAt) * retry.ageShare));
+    await dueMessages.schedule({ ...key, purpose: "broadcast" }, new Date(at + waitMs));
   };
 };

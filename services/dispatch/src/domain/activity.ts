@@ -6,6 +6,7 @@ import {
   activityLimits,
 } from "@herald/contracts";
 import { activityPush, endActivity } from "@herald/rules";
+import type { ChannelAnswer } from "./outcome.ts";
 
 /** What a row of an activity's notification sends, by the record as it is just before the push. */
 type ActivityAction =
@@ -63,32 +64,33 @@ export const activityActionOf = (
 export const channelsDueAt = ({ end, endsAt }: ActivityRecord): number =>
   (end?.at ?? endsAt) + activityLimits.dismissMs;
 
-const prefixLength = 8;
-const maxPrefixes = 100;
+/** The beginnings of all ids of an app, to tell later which are new. Undefined: not known, or too many for a record. */
+export const prefixesOf = (listed: ChannelAnswer | undefined): string | undefined =>
+  listed?.kind === "done" && listed.ids.length <= 100 ? listed.ids.map(prefixOf).join(" ") : undefined;
+const prefixOf = (id: string): string => id.slice(0, 8);
 
-/** The beginnings of ids, to tell later which are new. Undefined: they are too many for a record. */
-export const prefixesOf = (ids: readonly string[]): string | undefined =>
-  ids.length > maxPrefixes ? undefined : ids.map((id) => id.slice(0, prefixLength)).join(" ");
-
-/** Until so long after an ask it can be told what it left. */
+/** When an ask without an answer is looked at: its request has ended by then. After `lookWithinMs` nothing can be told. */
+export const lookAfterMs = 60_000;
 const lookWithinMs = 600_000;
 /** Longer than any activity that could follow a channel, of whichever installation: its own Herald has deleted it by then. */
 const neededMs = 13 * 3_600_000;
 
-/**
- * The channel that an ask without an answer left at Apple, and when it may be deleted. Undefined in any doubt: other senders may use the app.
- */
+export const isLost = (record: ActivityRecord, { id, askedAt, before, problem }: ActivityChannelRecord, at: number) =>
+  id === undefined &&
+  (before !== undefined || problem === undefined) &&
+  at >= askedAt + lookAfterMs &&
+  at < channelsDueAt(record);
+
+/** The channel that a lost answer left at Apple, and when to delete it. Undefined in any doubt: other senders may use the app. */
 export const leftChannel = (
   { createdAt }: Pick<ActivityRecord, "createdAt">,
   { askedAt, before }: Pick<ActivityChannelRecord, "askedAt" | "before">,
-  ids: readonly string[],
+  listed: ChannelAnswer | undefined,
   at: number,
 ): ActivityChannelRecord["left"] => {
-  if (before === undefined || at - askedAt > lookWithinMs) return undefined;
+  if (before === undefined || listed?.kind !== "done" || at - askedAt > lookWithinMs) return undefined;
   const known = new Set(before.split(" "));
-  const [id, ...others] = ids.filter((one) => !known.has(one.slice(0, prefixLength)));
-  const deleteAt = at + neededMs;
-  // Its record must still be there then.
-  if (id === undefined || others.length > 0 || deleteAt >= createdAt + activityLimits.keptMs) return undefined;
-  return { id, at: deleteAt };
+  const [id, ...others] = listed.ids.filter((one) => !known.has(prefixOf(one)));
+  const isKept = at + neededMs < createdAt + activityLimits.keptMs;
+  return id !== undefined && others.length === 0 && isKept ? { id, at: at + neededMs } : undefined;
 };

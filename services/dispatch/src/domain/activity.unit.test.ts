@@ -301,9 +301,10 @@ describe("a channel", () => {
   const minute = 60_000;
   const ids = (count: number) => Array.from({ length: count }, (_, n) => `${n}`.padStart(8, "0").padEnd(24, "="));
   const [left = "", foreign = "", ...others] = ids(102);
-  const asked = { askedAt: startAt, before: prefixesOf(others.slice(0, 3)) };
+  const done = (ids: readonly string[]) => ({ kind: "done", ids }) as const;
+  const asked = { askedAt: startAt, before: prefixesOf(done(others.slice(0, 3))) };
   const found = (listed: readonly string[], more: object = {}, at = startAt + minute) =>
-    leftChannel(record(), { ...asked, ...more }, listed, at);
+    leftChannel(record(), { ...asked, ...more }, done(listed), at);
 
   test("is needed for four hours after the end, by a request or at its time", () => {
     expect(channelsDueAt(record())).toBe(record().endsAt + 4 * hour);
@@ -327,8 +328,10 @@ describe("a channel", () => {
     expect(found([...known, left], {}, startAt + 10 * minute + 1)).toBeUndefined();
     // The record is gone by the time at which it could be deleted.
     const late = { ...asked, askedAt: startAt + hour };
-    expect(leftChannel(record(), late, [left], startAt + hour)).toBeUndefined();
-    expect(prefixesOf(others.slice(0, 100))).toEqual(expect.any(String));
-    expect(prefixesOf(ids(101))).toBeUndefined();
+    expect(leftChannel(record(), late, done([left]), startAt + hour)).toBeUndefined();
+    expect(prefixesOf(done(others.slice(0, 100)))).toEqual(expect.any(String));
+    expect(prefixesOf(done(ids(101)))).toBeUndefined();
+    expect(prefixesOf({ kind: "unknown", reason: "HTTP 503" })).toBeUndefined();
+    expect(leftChannel(record(), asked, { kind: "unknown", reason: "HTTP 503" }, startAt + minute)).toBeUndefined();
   });
 });

@@ -18,8 +18,6 @@ export type Sendable = Recipient & {
   readonly retryAt?: number | undefined;
   /** Quiet hours delay it until then, in milliseconds since 1970; removed once it is evaluated again. */
   readonly delayed?: number | undefined;
-  /** No device, but all that follow a channel. It has no row. */
-  readonly broadcast?: true | undefined;
 };
 
 /** Until when a device itself must wait, in milliseconds since 1970; 0: it need not. */

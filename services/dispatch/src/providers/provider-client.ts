@@ -8,7 +8,7 @@ import {
   type Recipient,
 } from "@herald/contracts";
 import type { Transport, TransportOptions } from "@herald/http2-client";
-import type { Outcome } from "../domain/outcome.ts";
+import type { ChannelAnswer, Outcome } from "../domain/outcome.ts";
 
 /** The message for all devices of a batch. */
 export type Message = {
@@ -22,17 +22,6 @@ export type Message = {
   /** Of the start of a Live Activity: the channels that its devices can follow, by {@link ProviderChannels.nameOf}. */
   readonly channels?: ReadonlyMap<string, string> | undefined;
 };
-
-/** `broadcast`: no device, but all that follow a channel of the app and environment. Its id is the token. */
-type Addressed = Recipient & { readonly broadcast?: true | undefined };
-
-/**
- * What a provider says of a channel. `refused`: not done, and never will be; `not-done`: certainly not done, and may be later; `unknown`: it
- * may have been done.
- */
-export type ChannelAnswer =
-  | { readonly kind: "done"; readonly ids: readonly string[] }
-  | { readonly kind: "refused" | "not-done" | "unknown"; readonly reason: string };
 
 /** The broadcast channels of a project's apps. */
 export type ProviderChannels = {
@@ -48,7 +37,7 @@ export type ProviderClient = {
    * Prepares a message for the devices of one batch. The returned function costs little more than the request. Responses, network errors
    * and invalid tokens never make it reject. `own`: the content for this device alone, with the message's settings.
    */
-  prepare(message: Message): (device: Addressed, openToken: string, own?: NotificationContent) => Promise<Outcome>;
+  prepare(message: Message): (device: Recipient, openToken: string, own?: NotificationContent) => Promise<Outcome>;
   /** Absent: the provider has none. */
   readonly channels?: ProviderChannels;
   /** The route of a device: one of the provider's servers. A throttle or failure of a route affects only the devices on it. */

@@ -1,6 +1,6 @@
 import type { Activity, ActivityRecord } from "@herald/contracts";
 
-type ChannelViews = NonNullable<Activity["channels"]>;
+export type ChannelViews = NonNullable<Activity["channels"]>;
 
 /** The channels of an activity as the API shows them. */
 export const channelViews = (channels: ActivityRecord["channels"] = {}): ChannelViews =>
@@ -14,12 +14,10 @@ export const channelViews = (channels: ActivityRecord["channels"] = {}): Channel
     };
   });
 
-/** What the channels of an activity are for its devices, in sentences. */
-export const channelSentences = (views: ChannelViews): string[] =>
-  views.map(({ app, environment, version, problem }) => {
-    const which = `the channel of \`${app}\` (${environment})`;
-    if (problem !== undefined && version === undefined)
-      return `Apple gave no channel for \`${app}\` (${environment}): \`${problem}\`. Its devices get the activity by their tokens.`;
-    if (problem !== undefined) return `Apple refused version ${version} for ${which}: \`${problem}\`.`;
-    return `Devices that follow ${which} get each version by a broadcast${version === undefined ? "" : `, last version ${version}`}. Apple says nothing of single devices.`;
-  });
+/** What a channel is for its devices. */
+export const channelSentence = ({ app, environment, version = 1, problem }: ChannelViews[number]): string =>
+  `Devices that follow the channel of \`${app}\` (${environment}) get versions by a broadcast, for which Apple gives no result per device; ${
+    problem === undefined
+      ? `the last was version ${version}.`
+      : `Apple said \`${problem}\`, so those without it get them by their tokens.`
+  }`;

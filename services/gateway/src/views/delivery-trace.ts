@@ -1,5 +1,4 @@
 import {
-  type Activity,
   canonicalZone,
   type Delivery,
   type DeliveryAttempt,
@@ -10,7 +9,7 @@ import {
   servingProvider,
 } from "@herald/contracts";
 import { noZone, timeZoneOf, topicsOf } from "@herald/rules";
-import { channelSentences } from "./activity-channels.ts";
+import { type ChannelViews, channelSentence } from "./activity-channels.ts";
 import { attemptSentences } from "./attempt-sentence.ts";
 import type { Reported } from "./reported.ts";
 
@@ -46,7 +45,7 @@ export type TraceFacts = {
   /** The device of the same app installation that gets the push instead. */
   readonly reachedThrough?: string | undefined;
   /** Of the activity that it is a version of. */
-  readonly channels?: NonNullable<Activity["channels"]> | undefined;
+  readonly channels?: ChannelViews;
   readonly reported?: Reported | undefined;
 };
 
@@ -149,7 +148,7 @@ export const explain = (facts: TraceFacts): string[] => {
     ...(wave === undefined ? [] : [`The device gets it at ${wave}, when its time zone's wave begins.`]),
     ...(delivery?.user_id === undefined ? [] : [`The device belonged to the user \`${delivery.user_id}\` then.`]),
     ...(delivery ? [] : absence(facts)),
-    ...channelSentences(facts.channels ?? []),
+    ...(facts.channels ?? []).map(channelSentence),
     ...attemptSentences(attempts, { provider, pushType }),
     ...(nextAttemptAt !== undefined
       ? [`The next attempt is at ${nextAttemptAt}.`]

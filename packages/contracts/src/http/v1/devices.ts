@@ -19,7 +19,6 @@ export const FurtherToken = named("FurtherToken", {
   }),
   token: z.string().meta({ description: "Shown whole where the device's `token` is", examples: [tokenExample] }),
   environment: ApnsEnvironment.optional().meta({ description: "Absent: the device's" }),
-  channels: z.literal(true).optional(),
   registered_at: z.iso.datetime().meta({ description: "When the app last sent it" }),
 });
 export type FurtherToken = z.infer<typeof FurtherToken>;

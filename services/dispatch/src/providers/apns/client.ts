@@ -1,5 +1,5 @@
-import { createPrivateKey, hash, randomUUID } from "node:crypto";
-import type { ApnsEnvironment, ApnsSettings, Recipient } from "@herald/contracts";
+import { createPrivateKey, hash } from "node:crypto";
+import type { ApnsEnvironment, ApnsSettings } from "@herald/contracts";
 import type { Transport, TransportAnswer } from "@herald/http2-client";
 import { createByteCache } from "@herald/kit";
 import { apnsMaxBytesOf, collapseIdOf, hasForms, perForm, plainForm, pushForms, renderApns } from "@herald/payload";
@@ -123,10 +123,6 @@ const notAToken: Outcome = Object.freeze({
 /** Posts a push to the host of an environment. Called again for a retry or for the other host. */
 type Post = (environment: ApnsEnvironment, authorization: string | undefined) => Promise<TransportAnswer>;
 
-type Broadcast = { readonly body: string } & Readonly<
-  Record<"apns-push-type" | "apns-expiration" | "apns-priority", string>
->;
-
 /** Apple ended the TLS handshake because of the project's certificate. A retry would not help. */
 const certificateRefused = /^ERR_SSL_\w*ALERT_\w*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)/;
 
@@ -137,8 +133,10 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
   const apps = new Set("key_id" in settings ? [bundle_id, ...(settings.bundle_ids ?? [])] : [bundle_id]);
   const providerToken = "key_id" in settings ? tokens(settings) : undefined;
   const transports: Partial<Record<ApnsEnvironment, Transport>> = {};
+  const connect = (origin: string): Transport =>
+    createTransport({ origin, ca, certificate: certificate?.certificate, privateKey: certificate?.private_key });
   const { channels, close: closeChannels } = createApnsChannels({
-    ...{ settings, createTransport, apps, authorization: () => providerToken?.current() },
+    ...{ settings, apps, connect, authorization: () => providerToken?.current() },
   });
 
   const originOf = (environment: ApnsEnvironment): string => endpoint ?? hosts[environment];
@@ -146,12 +144,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
   /** A project with its own endpoint has one transport for both environments. */
   function transportTo(environment: ApnsEnvironment): Transport {
     const slot = endpoint === undefined ? environment : settings.environment;
-    transports[slot] ??= createTransport({
-      origin: originOf(slot),
-      ca,
-      certificate: certificate?.certificate,
-      privateKey: certificate?.private_key,
-    });
+    transports[slot] ??= connect(originOf(slot));
     return transports[slot];
   }
 
@@ -200,32 +193,6 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     return second.kind === "deferred" ? { ...second, unprocessed: undefined, elsewhere: true } : second;
   }
 
-  /** One request for all devices that follow a channel ("Sending broadcast push notification requests to APNs"). */
-  async function broadcast(
-    { token: id, app = bundle_id, environment = settings.environment }: Recipient,
-    push: Broadcast,
-  ) {
-    if (!apps.has(app)) return appNotConfigured;
-    const { body, ...headers } = push;
-    const post: Post = async (host, authorization) => {
-      const sent = { ...headers, "apns-channel-id": id, "apns-request-id": randomUUID() };
-      const answer = await transportTo(host).send({
-        path: `/4/broadcasts/apps/${app}`,
-        headers: { ...sent, ...(authorization !== undefined && { authorization }) },
-        body,
-      });
-      if (answer.kind !== "answered") return answer;
-      // Only a push to a device is answered with this one.
-      return { ...answer, headers: { ...answer.headers, "apns-id": answer.headers["apns-request-id"] } };
-    };
-    const current = await providerToken?.current();
-    const outcome = await renewAndRetry(post, environment, current, await post(environment, current));
-    // It says nothing of the project's own app and environment, to which other pushes go.
-    return outcome.kind === "misconfigured" && (environment !== settings.environment || isAboutTopic(outcome))
-      ? tokenMismatch("push-type-refused", outcome.providerReason)
-      : outcome;
-  }
-
   return {
     channels,
     prepare: (message) => {
@@ -238,20 +205,19 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
       // The clock is read only once for all devices.
       const expiration = apnsExpiration(storedUntil(message), now());
 
-      const bodyOfStart = (channel: string) => renderApns(content, { ...message, channel }).body;
-      const startBodies = new Map([...(message.channels ?? [])].map(([name, id]) => [name, bodyOfStart(id)]));
+      const starts = new Map(
+        [...(message.channels ?? [])].map(([name, channel]) => [
+          name,
+          renderApns(content, { ...message, channel }).body,
+        ]),
+      );
 
       return (device, openToken, own) => {
-        if (device.broadcast)
-          return broadcast(device, {
-            ...{ "apns-push-type": pushType, "apns-expiration": expiration, "apns-priority": `${priority}` },
-            body: bodyOf(plainForm)(openToken),
-          });
         const { id, token, environment = settings.environment, app = bundle_id, locale } = device;
         if (!apps.has(app)) return Promise.resolve(appNotConfigured);
-        if (!/^(?:[0-9a-fA-F]{2}){1,200}$/.test(token)) return Promise.resolve(notAToken);
+        if (!device.broadcast && !/^(?:[0-9a-fA-F]{2}){1,200}$/.test(token)) return Promise.resolve(notAToken);
         const form = formOf?.(device) ?? plainForm;
-        const start = device.channels && startBodies.get(channels.nameOf(device) ?? "");
+        const start = device.channels && starts.get(channels.nameOf(device) ?? "");
         const body = start || (own === undefined ? bodyOf(form) : renderApns(own, message, form).body);
         const payload = body(openToken, locale);
         const excessive = bytesAbove(maxBytes, payload);
@@ -259,15 +225,16 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
         const post: Post = (host, authorization) => {
           const headers: Record<string, string> = {
             "apns-push-type": pushType,
-            "apns-topic": app + topicEnding,
+            ...(device.broadcast ? { "apns-channel-id": token } : { "apns-topic": app + topicEnding }),
             "apns-expiration": expiration,
             "apns-priority": `${priority}`,
-            "apns-id": apnsId(notificationId, id),
+            [device.broadcast ? "apns-request-id" : "apns-id"]: apnsId(notificationId, id),
           };
           // iOS shows one card for each activity, and orders its states by their timestamps.
           if (content.activity === undefined) headers["apns-collapse-id"] = collapseId;
           if (authorization !== undefined) headers.authorization = authorization;
-          return transportTo(host).send({ path: `/3/device/${token}`, headers, body: payload });
+          const path = device.broadcast ? `/4/broadcasts/apps/${app}` : `/3/device/${token}`;
+          return transportTo(host).send({ path, headers, body: payload });
         };
         /** Nearly every push ends here. Not async, because each nested async function would cost another promise per push. */
         const send = (authorization: string | undefined): Promise<Outcome> =>

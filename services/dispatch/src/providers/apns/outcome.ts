@@ -70,8 +70,8 @@ const meanings = new Map<string, Meaning>(
 /** Classifies any response, even one that Apple would never send. `now`: when it arrived. `origin`: of the host that was asked. */
 export function apnsOutcome(given: ProviderAnswer, now: Date, origin: string): Outcome {
   const { status, headers, body } = given;
-  // Each answer of Apple has the header.
-  if (status === 200 && headers["apns-id"] !== undefined) return acceptedOutcome;
+  // Each answer of Apple has one of these headers: to a broadcast the second.
+  if (status === 200 && (headers["apns-id"] ?? headers["apns-request-id"]) !== undefined) return acceptedOutcome;
   const answer = parseObject(body);
   // Every error of Apple is JSON with a reason, but one that is about to fail may have lost its body.
   const isApples = status !== 200 && (isWord(answer.reason) || (isFailure(status) && !isWebPage(given)));
