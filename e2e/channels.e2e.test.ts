@@ -112,7 +112,7 @@ describe("an activity via a channel", () => {
     );
     const trace = await project.call(`GET /notifications/${second.notification_id}/devices/${followers[0]?.device.id}`);
     const { explanation } = expectStatus(trace, 200).body.data;
-    expect(explanation.join(" ")).toContain("for which Apple gives no result per device; the last was version 3.");
+    expect(explanation.join(" ")).toContain("by a broadcast, last version 3. Apple gives no result per device.");
   });
 
   test("has a channel for each environment that it meets", async () => {

@@ -1,5 +1,6 @@
 import { groupedPublishEvents, handleRequest, openBucket } from "@herald/bus";
 import {
+  activityRequests,
   backlogRequests,
   erasureRequests,
   idTime,
@@ -47,7 +48,6 @@ import { createConnectProvider } from "./providers/connect-provider.ts";
 import { createProviderPool } from "./providers/provider-pool.ts";
 import { listProviderProblems } from "./providers/provider-problems.ts";
 import { isKnownPushService } from "./providers/webpush/client.ts";
-import { handleActivityRequests } from "./requests/activities.ts";
 import { handleChangeRequests } from "./requests/change-notification.ts";
 import { handleDecisions } from "./requests/decide-notification.ts";
 import { handleDeliveryRequests, handleReplayRequests } from "./requests/deliveries.ts";
@@ -229,7 +229,10 @@ const assemble = (
         ...handleChangeRequests(deps),
         ...handleNotificationPauses(deps),
         ...handleDecisions(deps),
-        handleActivityRequests(deps),
+        handleRequest(bus, activityRequests.channel, async ({ projectId, activityId: id, ...device }) => {
+          const [channel] = (await channels.of({ projectId, id }, [device])).values();
+          return channel === undefined ? {} : { id: channel };
+        }),
         ...handleDeliveryRequests(deps),
         ...handleRecipientRequests(deps),
         ...handleProviderRequests(deps),

@@ -18,7 +18,7 @@ import type { DueMessages } from "./follow-up.ts";
 
 /** A start, or an app that asks, waits so long for a channel. Afterwards the device has a token. */
 const waitMs = 3_000;
-const pollMs = 200;
+const pollMs = 50;
 const listMs = 2_000;
 const retryMs = 60_000;
 /** The deletion of a project waits no longer for Apple. */
@@ -86,16 +86,11 @@ export const createActivityChannels = ({ bus, pool, rules, dueMessages, now, log
   /** The id of a channel, which this process or another one makes. */
   const find = async (key: ActivityKey, name: string, client: ProviderChannels): Promise<string | undefined> => {
     for (const until = performance.now() + waitMs; performance.now() < until; await sleep(pollMs)) {
-      for (let tries = 0; tries < 2; tries++) {
-        const record = await read(key);
-        const known = record?.channels?.[name];
-        if (!record || record.end || known?.problem !== undefined) return undefined;
-        if (known) {
-          if (known.id !== undefined) return known.id;
-          break;
-        }
-        await make(key, name, client, channelsDueAt(record));
-      }
+      const record = await read(key);
+      const known = record?.channels?.[name];
+      if (!record || record.end || known?.problem !== undefined) return undefined;
+      if (known?.id !== undefined) return known.id;
+      if (!known) await make(key, name, client, channelsDueAt(record));
     }
     return undefined;
   };
@@ -136,7 +131,13 @@ export const createActivityChannels = ({ bus, pool, rules, dueMessages, now, log
     ): Promise<ReadonlyMap<string, string>> => {
       const found = new Map<string, string>();
       const findAll = async () => {
-        if (rules.loading || pauseOf(rules, key.projectId) || (await read(key))?.via === undefined) return;
+        if (
+          devices.length === 0 ||
+          rules.loading ||
+          pauseOf(rules, key.projectId) ||
+          (await read(key))?.via === undefined
+        )
+          return;
         const client = await clientOf(key.projectId);
         const names = new Set(devices.flatMap((device) => client?.nameOf(device) ?? []));
         const each = [...names].map(async (name) => {

@@ -4,6 +4,7 @@ import {
   ActivityRecord,
   activeActivityKey,
   activityKey,
+  type DeviceId,
   JoinActivityV1,
   type NotificationContent,
   SendOneV1,
@@ -14,9 +15,6 @@ import { activityPriority, broadcastDue, isSmallSend, joinSend, keptMsOf, newest
 import type { Deps } from "../deps.ts";
 import { activityActionOf, endAtItsTime } from "../domain/activity.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
-
-/** A token that came late or changed. */
-export type JoinedToken = Extract<JoinActivityV1, { readonly deviceId: unknown }>;
 
 type ActivitySendsDeps = Pick<Deps, "bus" | "now" | "log">;
 
@@ -101,7 +99,12 @@ export const createActivitySends = ({ bus, now, log }: ActivitySendsDeps) => {
     },
 
     /** Sends the newest state to a device whose token came. Repeatable. */
-    join: async ({ projectId, deviceId, activityId: id, ...token }: JoinedToken): Promise<void> => {
+    join: async ({
+      projectId,
+      deviceId,
+      activityId: id,
+      ...token
+    }: Extract<JoinActivityV1, { deviceId: DeviceId }>): Promise<void> => {
       const key = { projectId, id };
       const record = (await bucket.get(activityKey(key)))?.value;
       if (record) await publishSend(joinSend(key, record, { deviceId, ...token }));

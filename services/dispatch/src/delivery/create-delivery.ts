@@ -51,18 +51,8 @@ export const createDelivery = (
   const deliverSends = createDeliverSends({ ...deps, begun, deliverWithPlaces, backlog });
   const resumeSends = createResumeSends({ ...deps, backlog, dueMessages, expandQueued });
   return {
-    ...{
-      activities,
-      channels,
-      tendActivity,
-      cache,
-      finisher,
-      dueMessages,
-      expandQueued,
-      checkWaiting,
-      evaluator,
-      pipeline,
-    },
+    ...{ activities, cache, finisher, dueMessages, expandQueued, checkWaiting, evaluator, pipeline },
+    ...{ channels, tendActivity },
     ...{ begun, recover, backlog, deliverSends, expansionSteps, proposals, resumeSends },
   };
 };

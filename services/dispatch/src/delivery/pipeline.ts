@@ -1,4 +1,4 @@
-import { type NotificationContent, servingProvider } from "@herald/contracts";
+import { type NotificationContent, type Recipient, servingProvider } from "@herald/contracts";
 import { growingPause, inSpan, notFound, retryWhileUnavailable } from "@herald/kit";
 import { receiptAsker } from "@herald/payload";
 import type { Deps } from "../deps.ts";
@@ -7,14 +7,7 @@ import { isSpike } from "../domain/notification-counts.ts";
 import { isTokenRefusal } from "../domain/outcome.ts";
 import { refusalAdvice } from "../domain/refusal-advice.ts";
 import { applyRuleResults } from "../domain/rule-results.ts";
-import {
-  allSkipped,
-  noneSkipped,
-  type Sendable,
-  type Settlement,
-  type Skips,
-  settleRow,
-} from "../domain/settle-row.ts";
+import { allSkipped, noneSkipped, type Settlement, type Skips, settleRow } from "../domain/settle-row.ts";
 import { nextTrialAt } from "../domain/trials.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import { canRebuildEvents } from "../stores/delivery-store.ts";
@@ -38,8 +31,11 @@ export type PipelineDeps = PushDeps &
 /** For outcomes of pushes: losing them would repeat the pushes, so unexpected errors are retried, too. */
 export const outcomeRetries = { otherAttempts: 10 } as const;
 
+type OfProject = Pick<Run, "projectId">;
 /** The settlement of a row that was sent, and the version of the settings used. */
 type Sent = { readonly settlement: Settlement; readonly version?: string | undefined };
+
+const canFollow = ({ channels }: Recipient): boolean => channels === true;
 
 /** The steps of every ledger row, in small and large sends: send, settle, follow up. */
 export const createPipeline = (deps: PipelineDeps) => {
@@ -70,11 +66,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     return true;
   };
 
-  const pause = async (
-    run: Pick<Run, "projectId">,
-    refused: NonNullable<Pushed["refused"]>,
-    signal: AbortSignal,
-  ): Promise<void> => {
+  const pause = async (run: OfProject, refused: NonNullable<Pushed["refused"]>, signal: AbortSignal): Promise<void> => {
     const { projectId } = run;
     const { channel, providerReason, since } = refused;
     const { provider } = channel;
@@ -92,11 +84,7 @@ export const createPipeline = (deps: PipelineDeps) => {
   };
 
   /** Ends a pause after a trial, and makes due what waits, as new settings do. */
-  const resumeProvider = async (
-    run: Pick<Run, "projectId">,
-    channel: NonNullable<Pushed["resumed"]>,
-    signal: AbortSignal,
-  ) => {
+  const resumeProvider = async (run: OfProject, channel: NonNullable<Pushed["resumed"]>, signal: AbortSignal) => {
     const { projectId } = run;
     const { provider } = channel;
     if (!(await retryWhileUnavailable(() => credentials.resume(channel, now()), growingPause(signal)))) return;
@@ -114,11 +102,10 @@ export const createPipeline = (deps: PipelineDeps) => {
       ? run.devices.map((device) => ({ ...device, repeat: true }))
       : run.devices;
     const { activity } = cached.document.content;
-    const followers = activity?.event === "start" ? all.filter((device) => device.channels) : [];
     // Before the state is read: a version that is written after that is broadcast to them, too.
     const channels =
-      activity && followers.length > 0
-        ? await deps.channels.of({ projectId: run.projectId, id: activity.id }, followers)
+      activity?.event === "start"
+        ? await deps.channels.of({ ...run, id: activity.id }, all.filter(canFollow))
         : undefined;
     const content = activity && (await activities.current(cached.document));
     // The rows of a small send have them.
@@ -206,7 +193,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     /** Sends the state of an activity to a channel. It has neither a row nor counts: Apple says nothing of its devices. */
     broadcast: async (
       cached: CachedNotification,
-      channel: Omit<Sendable, "attempts" | "repeat">,
+      channel: Recipient,
       content: NotificationContent,
       signal: AbortSignal,
     ): Promise<Pushed> => {

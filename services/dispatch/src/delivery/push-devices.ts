@@ -41,18 +41,12 @@ type Batch = {
   readonly withValues?: ((device: Sendable) => Sendable) | undefined;
 };
 
+const same = (device: Sendable): Sendable => device;
+
 /** Sends to the devices of a batch until a stop, and waits for every response. While the database is unavailable, it waits. */
 export const pushDevices = async (
   { cache, pool, openTokens, now, rules }: PushDeps,
-  {
-    cached,
-    devices,
-    served,
-    skips,
-    content = cached.document.content,
-    channels,
-    withValues = (device) => device,
-  }: Batch,
+  { cached, devices, served, skips, content = cached.document.content, channels, withValues = same }: Batch,
   signal: AbortSignal,
 ) => {
   const { projectId, _id: notificationId } = cached.document;

@@ -43,11 +43,7 @@ const gone = () => notFound("activity-not-found", "id", activityHint);
 const maxChannelLength = 66;
 
 /** Throws validation-failed for a payload that is larger than Apple accepts. */
-const checkPayloads = (
-  { openTokens }: Pick<RouteDeps, "openTokens">,
-  sends: readonly SendV1[],
-  { via }: Pick<ActivityRecord, "via"> = {},
-): void => {
+const checkPayloads = ({ openTokens }: Pick<RouteDeps, "openTokens">, sends: readonly SendV1[], via?: string): void => {
   const channel = via && "x".repeat(maxChannelLength);
   for (const { content, projectId, notificationId } of sends) {
     const { body } = renderApns(content, { projectId, notificationId, channel });
@@ -196,7 +192,7 @@ export const activityRoutes = [
         checkEnd(activity, now);
         const record = newActivityRecord(activity, put, now);
         const sends = sendsOf(projectId, id, record);
-        checkPayloads(deps, sends, record);
+        checkPayloads(deps, sends, record.via);
         await refuseLargeStart(deps, sends);
         return charged(deps, projectId, async () => {
           const stored = await deps.activities.create(key, record);
@@ -300,11 +296,8 @@ export const activityRoutes = [
       });
       if (found.matched === undefined || found.otherApp) throw gone();
       const channelId = await channelFor({ sendRequest }, { projectId, id: activity }, record, found.device);
-      return ok({
-        ...stateOf(activity, record),
-        timestamp: record.timestamp,
-        ...(channelId !== undefined && { channel_id: channelId }),
-      });
+      const channel = channelId === undefined ? {} : { channel_id: channelId };
+      return ok({ ...stateOf(activity, record), timestamp: record.timestamp, ...channel });
     },
   }),
 ];

@@ -15,9 +15,7 @@ export const channelViews = (channels: ActivityRecord["channels"] = {}): Channel
   });
 
 /** What a channel is for its devices. */
-export const channelSentence = ({ app, environment, version = 1, problem }: ChannelViews[number]): string =>
-  `Devices that follow the channel of \`${app}\` (${environment}) get versions by a broadcast, for which Apple gives no result per device; ${
-    problem === undefined
-      ? `the last was version ${version}.`
-      : `Apple said \`${problem}\`, so those without it get them by their tokens.`
-  }`;
+export const channelSentence = ({ app, environment, version = 1, problem }: ChannelViews[number]): string => {
+  const last = problem === undefined ? `last version ${version}` : `or by their tokens: Apple said \`${problem}\``;
+  return `Devices with the channel of \`${app}\` (${environment}) get versions by a broadcast, ${last}. Apple gives no result per device.`;
+};
