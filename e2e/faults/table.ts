@@ -6,6 +6,7 @@ import { brokerRows } from "./rows/broker.ts";
 import { brokerLost } from "./rows/broker-lost.ts";
 import { busRows } from "./rows/bus.ts";
 import { caps } from "./rows/caps.ts";
+import { channels } from "./rows/channels.ts";
 import { clockRows } from "./rows/clocks.ts";
 import { clusterRows } from "./rows/cluster.ts";
 import { databaseRows } from "./rows/database.ts";
@@ -54,6 +55,7 @@ export const rows: readonly Row[] = [
   ...busRows,
   ...streamRows,
   activities,
+  channels,
   ...gracefulRows,
   ...clusterRows,
   diskFull,

@@ -13,7 +13,7 @@ import { randomMoment } from "../trial.ts";
 const app = "com.example.e2e";
 const type = "OrderAttributes";
 /** The newest state is everywhere within this time after the last write. */
-const shownWithinMs = 30_000;
+export const shownWithinMs = 30_000;
 /** Longer than the ack wait, so that the other replica takes over what the frozen one holds. */
 const frozenMs = 10_000;
 const refusedShare = 0.2;
@@ -22,10 +22,11 @@ const writtenWithinMs = 120_000;
 
 type Card = { readonly id: string; readonly device: string; readonly instance: string };
 
-const nOf = ({ contentState }: Instance["shown"][number]): number => Number((contentState as { n?: number }).n ?? 0);
+export const nOf = ({ contentState }: Instance["shown"][number]): number =>
+  Number((contentState as { n?: number }).n ?? 0);
 
 /** Writes like a correct backend: again until the answer is a 202. */
-const writeSurely = (project: Project, route: string, activity: object) =>
+export const writeSurely = (project: Project, route: string, activity: object) =>
   eventually(
     async () => {
       const answer = await project.call(route, { body: { activity } });
@@ -35,7 +36,7 @@ const writeSurely = (project: Project, route: string, activity: object) =>
     { timeoutMs: writtenWithinMs },
   );
 
-const storeToken = (project: Project, { id, device }: Card, token: string | null) =>
+export const storeToken = (project: Project, { id, device }: Pick<Card, "id" | "device">, token: string | null) =>
   eventually(
     async () =>
       expectStatus(
@@ -61,6 +62,14 @@ const startCards = async ({ simulators }: System, project: Project, devices: rea
     });
     await storeToken(project, card, token);
     return card;
+  });
+
+/** The cards that showed an older state after a newer one. */
+export const wentBack = (cards: readonly Instance[]): string[] =>
+  cards.flatMap(({ id, shown }) => {
+    const states = shown.map(nOf);
+    const back = states.findIndex((n, at) => n < (states[at - 1] ?? 0));
+    return back < 0 ? [] : [`card ${id} went back to ${states[back]}: ${states.join(" ")}`];
   });
 
 export const activities: Row = {
@@ -121,11 +130,7 @@ export const activities: Row = {
     ).catch(() => {});
     const tookMs = performance.now() - from;
     const [late, all] = [await behind(), await ofRow()];
-    const problems = all.flatMap(({ id, shown }) => {
-      const states = shown.map(nOf);
-      const back = states.findIndex((n, at) => n < (states[at - 1] ?? 0));
-      return back < 0 ? [] : [`card ${id} went back to ${states[back]}: ${states.join(" ")}`];
-    });
+    const problems = wentBack(all);
     const shown = all.reduce((sum, card) => sum + card.shown.length, 0);
     const arrived = all.reduce((sum, card) => sum + card.arrived.length, 0);
     return {
