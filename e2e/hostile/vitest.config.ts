@@ -31,7 +31,7 @@ const own = [
 const sharing = [
   "http",
   ...["projects", "operators", "hands", "names", "hijack", "readers", "sign-in", "unreachable"],
-  ...["project-files", "redirects", "preferences", "activities", "templates", "rendering"],
+  ...["project-files", "redirects", "preferences", "activities", "channels", "templates", "rendering"],
   // They store thousands of devices, which those above would have to read.
   ...[
     "imports",

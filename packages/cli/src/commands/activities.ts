@@ -46,6 +46,7 @@ const show = ({ record }: Context, found: Promise<Activity>) =>
     ["state", JSON.stringify(activity.content_state)],
     ["targets", activity.targets],
     ["kind", activity.kind],
+    ["channels", activity.channels?.map((one) => `${one.app} ${one.environment} ${one.problem ?? one.version ?? 1}`)],
     ["notification", activity.notification_id],
     ["created", activity.created_at],
     ["updated", activity.updated_at],
