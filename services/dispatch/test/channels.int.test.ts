@@ -104,7 +104,7 @@ describe("a start", () => {
     expect([...channelsOf(one.app), ...channelsOf(other.app)]).toEqual([]);
   });
 
-  test("asks for one channel at a time, whoever asks", async () => {
+  test("asks for one channel at a time, of many requests", async () => {
     const { app, key } = await world();
     const answers = await Promise.all(Array.from({ length: 12 }, () => ask(key)));
     expect(new Set(answers.map(({ id }) => id)).size).toBe(1);
