@@ -307,6 +307,17 @@ export type DeliveryOutcome = {
 
 export type ActivityStatus = Open<"active" | "ended">;
 
+export type ActivityChannel = {
+  app: string;
+  environment: ApnsEnvironment;
+  /** The last one that Apple accepted for it; with `problem`: refused */
+  version?: number;
+  /** Apple's word, if it refused the channel (then the devices have tokens) or the last state */
+  problem?: string;
+};
+
+export type ApnsEnvironment = Open<"production" | "sandbox">;
+
 export type ActivityFacts = {
   id: string;
   status: ActivityStatus;
@@ -389,8 +400,6 @@ export type Provider = Open<"apns" | "fcm" | "webpush">;
 export type DeviceStatus = Open<"active" | "inactive">;
 
 export type InactiveReason = Open<"unregistered" | "token-invalid" | "endpoint-forbidden" | "requested" | "stale">;
-
-export type ApnsEnvironment = Open<"production" | "sandbox">;
 
 export type FurtherToken = {
   type: TokenType;
@@ -1171,6 +1180,8 @@ export type Activity = ActivityFacts & {
   start: boolean;
   /** Only devices that name this app */
   app?: string;
+  /** Devices whose start token says `channels` follow a broadcast channel of Apple: a new state is one request for all of them. The others have tokens */
+  via?: "channel";
   /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
   kind?: string;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
@@ -1182,6 +1193,8 @@ export type Activity = ActivityFacts & {
   /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
   targets: string[];
   sequence?: number;
+  /** Its broadcast channels. Apple gives no result per device, so no count includes their devices */
+  channels?: ActivityChannel[];
   /** The notification that sends the newest version */
   notification_id: string;
 };
@@ -1198,6 +1211,8 @@ export type DeviceActivity = ActivityFacts & {
   /** Seconds since 1970, as in the push of this version */
   timestamp: number;
   stale_at?: string;
+  /** With `via`: the channel with which the app starts it */
+  channel_id?: string;
 };
 
 export type TestedPush = {
@@ -1917,6 +1932,8 @@ export type NewActivity = {
   start?: boolean | undefined;
   /** Only devices that name this app */
   app?: string | undefined;
+  /** Devices whose start token says `channels` follow a broadcast channel of Apple: a new state is one request for all of them. The others have tokens */
+  via?: "channel" | undefined;
   /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
   kind?: string | undefined;
   /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
@@ -2048,6 +2065,8 @@ export type NewFurtherToken = {
   token: string;
   /** Absent: the device's */
   environment?: "production" | "sandbox" | undefined;
+  /** Of `liveactivity`: iOS 18 or later, so that a start may name a broadcast channel */
+  channels?: boolean | undefined;
 };
 
 export type NewPreferences = {
