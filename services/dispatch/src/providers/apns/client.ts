@@ -217,9 +217,9 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
         if (!apps.has(app)) return Promise.resolve(appNotConfigured);
         if (!device.broadcast && !/^(?:[0-9a-fA-F]{2}){1,200}$/.test(token)) return Promise.resolve(notAToken);
         const form = formOf?.(device) ?? plainForm;
+        const body = own === undefined ? bodyOf(form) : renderApns(own, message, form).body;
         const start = device.channels && starts.get(channels.nameOf(device) ?? "");
-        const body = start || (own === undefined ? bodyOf(form) : renderApns(own, message, form).body);
-        const payload = body(openToken, locale);
+        const payload = (start || body)(openToken, locale);
         const excessive = bytesAbove(maxBytes, payload);
         if (excessive !== undefined) return Promise.resolve(tooLarge(excessive, maxBytes));
         const post: Post = (host, authorization) => {
@@ -234,7 +234,9 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
           if (content.activity === undefined) headers["apns-collapse-id"] = collapseId;
           if (authorization !== undefined) headers.authorization = authorization;
           const path = device.broadcast ? `/4/broadcasts/apps/${app}` : `/3/device/${token}`;
-          return transportTo(host).send({ path, headers, body: payload });
+          // The other host does not know a channel of this one.
+          const sent = start && host !== environment ? body(openToken, locale) : payload;
+          return transportTo(host).send({ path, headers, body: sent });
         };
         /** Nearly every push ends here. Not async, because each nested async function would cost another promise per push. */
         const send = (authorization: string | undefined): Promise<Outcome> =>

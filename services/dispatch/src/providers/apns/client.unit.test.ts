@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from "node:crypto";
-import { type ApnsSettings, newDeviceId, newNotificationId, newProjectId, type Recipient } from "@herald/contracts";
+import { type ActivityPush, type ApnsSettings, newDeviceId, newNotificationId, newProjectId, type Recipient } from "@herald/contracts";
 import { createHttp2Transport, type TransportOptions } from "@herald/http2-client";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { generate } from "selfsigned";
@@ -284,6 +284,8 @@ describe("the other environment", () => {
     const at: Record<string, Simulators> = {
       "https://api.push.apple.com": production,
       "https://api.sandbox.push.apple.com": sandbox,
+      "https://api-manage-broadcast.push.apple.com:2196": production,
+      "https://api-manage-broadcast.sandbox.push.apple.com:2195": sandbox,
     };
     const client = connect(
       { ...key, ...common },
@@ -334,6 +336,40 @@ describe("the other environment", () => {
     });
     expect(await send(client, push({ environment: "production" }))).toEqual({ kind: "misconfigured", providerReason });
     expect(await send(client, push())).toEqual({ kind: "misconfigured", providerReason });
+  });
+
+  it("does not know a channel of the first", async () => {
+    const { production, sandbox, client, bad } = await both();
+    const activity: ActivityPush = {
+      ...{ id: "match-81", event: "start", timestamp: 1_900_000_000, content_state: {} },
+      ...{ attributes_type: "MatchAttributes", attributes: {} },
+    };
+    const content = { targets: ["all"], push_type: "liveactivity", activity } as const;
+    const name = `${common.bundle_id}/production`;
+    const started = push({ content, channels: true });
+    bad(production);
+    const post = client.prepare({ ...started, channels: new Map([[name, "Y2hhbm5lbA=="]]) });
+    expect(await post(started, "open")).toEqual({ kind: "accepted" });
+    const { aps: first } = production.pushes()[0]?.payload as { aps: object };
+    expect(first).toMatchObject({ "input-push-channel": "Y2hhbm5lbA==" });
+    expect(first).not.toHaveProperty("input-push-token");
+    const { aps: second } = sandbox.pushes()[0]?.payload as { aps: object };
+    expect(second).toMatchObject({ "input-push-token": 1 });
+    expect(second).not.toHaveProperty("input-push-channel");
+  });
+
+  it("has channels and 10,000 places of its own", async () => {
+    const { production, sandbox, client } = await both();
+    const app = common.bundle_id;
+    const body = JSON.stringify({ app, count: 10_000 });
+    await fetch(`${production.control.url}/apns/channels`, { method: "POST", body });
+    const refused = { kind: "refused", reason: "CannotCreateChannelConfig" };
+    expect(await client.channels?.ask("make", `${app}/production`)).toEqual(refused);
+    const made = await client.channels?.ask("make", `${app}/sandbox`);
+    const ids = sandbox.channels.list().map(({ id }) => id);
+    expect([ids.length, made]).toEqual([1, { kind: "done", ids }]);
+    expect(await client.channels?.ask("list", `${app}/sandbox`)).toEqual({ kind: "done", ids });
+    expect(production.channels.list()).toHaveLength(10_000);
   });
 
   it("is not tried when the project has an endpoint of its own", async () => {
