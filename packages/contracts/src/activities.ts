@@ -8,8 +8,8 @@ const ms = z.number().int();
 const ActivityChannelRecord = z.object({
   /** Stored before Apple is asked. */
   askedAt: ms,
-  /** While no answer is known: the beginnings of the ids that the app had before, if they were read and are few. */
-  before: z.string().optional(),
+  /** While no answer is known: the beginnings of the ids that the app had before; null: not read, or too many. */
+  before: z.string().nullable().optional(),
   /** Absent: not made, or deleted. */
   id: z.string().optional(),
   /** What an ask without an answer seems to have left at Apple. It is deleted at this time, when no activity can need it. */

@@ -224,24 +224,25 @@ export const DueV1 = defineMessage(
 );
 export type DueV1 = DataOf<typeof DueV1>;
 
-const activity = { projectId: ProjectId, activityId: ActivityId };
-
-/** A device that an activity is for has another token of it, or the activity's channels do not have its newest version: dispatch sends it. */
+/**
+ * With a device: it has another token of an activity that it is for, and dispatch sends it the current state. Without one: dispatch broadcasts
+ * the activity's newest version to those of its channels that lack it, and deletes what is due.
+ */
 export const JoinActivityV1 = defineMessage(
   "JoinActivityV1",
   "push.cmd.v1.dispatch.join.:projectId.:activityId",
-  z.union([
-    z.object({
-      ...activity,
-      deviceId: DeviceId,
-      tokenHash: z.string(),
-      /** When the app sent the token. */
-      at: time,
-      /** When the state is sent, to the token that the device has then; absent: at once. One send for each time. */
-      sendAt: time.optional(),
-    }),
-    z.object(activity),
-  ]),
+  z.object({
+    projectId: ProjectId,
+    activityId: ActivityId,
+    /** The version that was written; absent: something else is due. */
+    version: z.number().int().optional(),
+    deviceId: DeviceId.optional(),
+    tokenHash: z.string().optional(),
+    /** When the app sent the token. */
+    at: time.optional(),
+    /** When the state is sent, to the token that the device has then; absent: at once. One send for each time. */
+    sendAt: time.optional(),
+  }),
 );
 export type JoinActivityV1 = DataOf<typeof JoinActivityV1>;
 

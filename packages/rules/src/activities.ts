@@ -10,7 +10,6 @@ import {
   type DeviceId,
   derivedNotificationId,
   type EndActivity,
-  type JoinActivityV1,
   type NewActivity,
   type NotificationId,
   type PatchActivity,
@@ -224,23 +223,18 @@ export const newestSend = (key: ActivityKey, record: ActivityRecord): SendV1 | u
   return sendOf(key, record, { notificationId: newestSendId(key, record), event, at: record.writtenAt });
 };
 
-/** The ids of channels without the newest version, by name. The first one is in every start, and in what an app reads that starts its own. */
-export const unsentChannels = ({ version, channels = {} }: ActivityRecord): (readonly [name: string, id: string])[] =>
-  Object.entries(channels).flatMap(([name, { id, sent = 1 }]) =>
-    id !== undefined && sent < version ? [[name, id] as const] : [],
-  );
+/** The channels without the newest version, by name. The first one is in every start, and in what an app reads that starts its own. */
+export const unsentChannels = ({ version, channels = {} }: ActivityRecord) =>
+  Object.entries(channels).filter(([, { id, sent = 1 }]) => id !== undefined && sent < version);
 
 /** The message that broadcasts the newest version. Undefined: no channel needs it. */
-export const broadcastDue = (
-  { projectId, id }: ActivityKey,
-  record: ActivityRecord,
-): { readonly data: JoinActivityV1; readonly id: string } | undefined =>
-  unsentChannels(record).length === 0
-    ? undefined
-    : {
-        data: { projectId, activityId: id },
-        id: `${projectId}/${id}/${record.createdAt}/${record.version}/broadcast`,
-      };
+export const broadcastDue = ({ projectId, id }: ActivityKey, record: ActivityRecord) => {
+  const { version, createdAt } = record;
+  const data = { projectId, activityId: id, version };
+  return unsentChannels(record).length > 0
+    ? { data, id: `${projectId}/${id}/${createdAt}/${version}/broadcast` }
+    : undefined;
+};
 
 /** A device that has the same version already gets it again with its last token of a minute, and a little later. */
 const joinEveryMs = 60_000;

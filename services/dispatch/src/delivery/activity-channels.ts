@@ -11,7 +11,7 @@ import {
 import { withTimeout } from "@herald/kit";
 import { keptMsOf } from "@herald/rules";
 import type { Deps } from "../deps.ts";
-import { channelsDueAt, isLost, leftChannel, lookAfterMs, prefixesOf } from "../domain/activity.ts";
+import { cleanAtOf, leftChannel, lookAfterMs, lookWithinMs, prefixesOf } from "../domain/activity.ts";
 import { pauseOf } from "../project-rules.ts";
 import type { ProviderChannels } from "../providers/provider-client.ts";
 import type { DueMessages } from "./follow-up.ts";
@@ -21,8 +21,11 @@ const waitMs = 3_000;
 const pollMs = 50;
 const listMs = 2_000;
 const retryMs = 60_000;
-/** The deletion of a project waits no longer for Apple. */
+/** Channels of an activity, because they make its record larger. Devices of more apps have tokens. */
+const maxChannels = 8;
+/** The deletion of a project asks Apple no longer, for the channels of so many activities at a time. */
 const removeMs = 10_000;
+const removedAtATime = 50;
 
 export type ActivityChannels = ReturnType<typeof createActivityChannels>;
 
@@ -30,13 +33,16 @@ type ActivityChannelsDeps = Pick<Deps, "bus" | "log" | "now" | "pool" | "rules">
   readonly dueMessages: DueMessages;
 };
 
+/** Whether an activity may ask for a channel of this name. */
+const mayAsk = ({ end, channels = {} }: ActivityRecord, name: string): boolean =>
+  !end && !channels[name] && Object.keys(channels).length < maxChannels;
+
 /**
  * The broadcast channels of Live Activities. An ask is stored before Apple gets it, one for each app and environment: so a crash leaves at
  * most one channel that no record names.
  */
 export const createActivityChannels = ({ bus, pool, rules, dueMessages, now, log }: ActivityChannelsDeps) => {
   const bucket = openBucket(bus, "push_activities", ActivityRecord);
-  const finding = new Map<string, Promise<string | undefined>>();
 
   const read = async (key: ActivityKey) => (await bucket.get(activityKey(key)))?.value;
 
@@ -44,11 +50,14 @@ export const createActivityChannels = ({ bus, pool, rules, dueMessages, now, log
   const write = async (
     key: ActivityKey,
     name: string,
-    change: (known: ActivityChannelRecord | undefined) => ActivityChannelRecord | null | undefined,
+    change: (
+      known: ActivityChannelRecord | undefined,
+      record: ActivityRecord,
+    ) => ActivityChannelRecord | null | undefined,
   ): Promise<boolean> => {
     for (;;) {
       const entry = await bucket.get(activityKey(key));
-      const changed = entry && change(entry.value.channels?.[name]);
+      const changed = entry && change(entry.value.channels?.[name], entry.value);
       if (!entry || changed === undefined) return false;
       const { [name]: _, ...others } = entry.value.channels ?? {};
       const record = { ...entry.value, channels: changed ? { ...others, [name]: changed } : others };
@@ -63,14 +72,18 @@ export const createActivityChannels = ({ bus, pool, rules, dueMessages, now, log
     return lookup.kind === "ready" && !lookup.channel.refused() ? lookup.channel.client.channels : undefined;
   };
 
-  const make = async (key: ActivityKey, name: string, client: ProviderChannels, cleanAt: number) => {
-    const listing = client.ask("list", name);
-    const before = (await withTimeout(listMs, listing)) ? prefixesOf(await listing) : undefined;
+  const listOf = async (name: string, client: ProviderChannels | undefined) => {
+    const answer = await client?.ask("list", name);
+    return answer?.kind === "done" ? answer.ids : undefined;
+  };
+
+  const make = async (key: ActivityKey, name: string, client: ProviderChannels): Promise<void> => {
+    const listing = listOf(name, client);
+    const before = prefixesOf((await withTimeout(listMs, listing)) ? await listing : undefined);
     const askedAt = now().getTime();
-    const asked = { askedAt, ...(before !== undefined && { before }) };
-    if (!(await write(key, name, (known) => (known ? undefined : asked)))) return;
-    await dueMessages.schedule({ ...key, purpose: "look" }, new Date(askedAt + lookAfterMs));
-    await dueMessages.schedule({ ...key, purpose: "clean" }, new Date(cleanAt));
+    // First: a process that dies with the ask stored must leave a look at it.
+    await dueMessages.schedule({ ...key, purpose: "clean" }, new Date(askedAt + lookAfterMs));
+    if (!(await write(key, name, (_, record) => (mayAsk(record, name) ? { askedAt, before } : undefined)))) return;
     const answer = await client.ask("make", name);
     if (answer.kind === "done") {
       const [id = ""] = answer.ids;
@@ -78,46 +91,53 @@ export const createActivityChannels = ({ bus, pool, rules, dueMessages, now, log
       await client.ask("delete", name, id); // its project was deleted meanwhile
     } else {
       log.warn({ ...key, name, ...answer }, "an activity has no channel: its devices have tokens");
-      const after = { ...(answer.kind === "unknown" ? asked : { askedAt }), problem: answer.reason };
+      const after = { askedAt, ...(answer.kind === "unknown" && { before }), problem: answer.reason };
       await write(key, name, () => (answer.kind === "not-done" ? null : after));
     }
   };
 
-  /** The id of a channel, which this process or another one makes. */
+  /** The id of a channel, which this process or another one makes. Undefined also if an ask was waited for in vain. */
   const find = async (key: ActivityKey, name: string, client: ProviderChannels): Promise<string | undefined> => {
+    let asked = false;
     for (const until = performance.now() + waitMs; performance.now() < until; await sleep(pollMs)) {
       const record = await read(key);
       const known = record?.channels?.[name];
-      if (!record || record.end || known?.problem !== undefined) return undefined;
+      if (!record || record.end) return undefined;
       if (known?.id !== undefined) return known.id;
-      if (!known) await make(key, name, client, channelsDueAt(record));
+      if (known ? known.problem !== undefined || now().getTime() - known.askedAt > waitMs : asked) return undefined;
+      if (known) continue;
+      if (!mayAsk(record, name)) return undefined;
+      asked = true;
+      const making = make(key, name, client);
+      if (await withTimeout(until - performance.now(), making)) await making;
+      else making.catch((err: unknown) => log.warn({ ...key, name, err }, "a channel is not stored"));
     }
     return undefined;
   };
 
-  /** Deletes a channel whose time has come, or looks at what a lost answer left. Resolves to whether it must be tried again. */
+  /** Deletes a channel whose time has come, or looks at what a lost answer left. */
   const cleanOne = async (key: ActivityKey, record: ActivityRecord, name: string, known: ActivityChannelRecord) => {
     const at = now().getTime();
-    const { id, left, askedAt, problem = "no answer" } = known;
-    const gone = left ? left.at <= at && left.id : at >= channelsDueAt(record) && id;
-    if (!gone && !isLost(record, known, at)) return false;
+    if (cleanAtOf(record, known) > at) return;
     const client = await clientOf(key.projectId);
-    if (gone) {
+    const { askedAt, problem = "no answer" } = known;
+    const gone = known.left?.id ?? known.id;
+    if (gone !== undefined) {
       const answer = await client?.ask("delete", name, gone);
-      if (answer?.kind === "refused") log.warn({ ...key, name, ...answer }, "a channel is not deleted");
-      else if (answer?.kind !== "done") return true;
-      return write(key, name, (one) => one && { ...one, id: undefined, left: undefined }).then(() => false);
+      if (answer?.kind === "done") await write(key, name, (one) => one && { ...one, id: undefined, left: undefined });
+      else log.warn({ ...key, name, ...answer }, "a channel is not deleted, which is tried again");
+      return;
     }
-    const found = leftChannel(record, known, await client?.ask("list", name), at);
+    const listed = await listOf(name, client);
+    if (!listed && at - askedAt < lookWithinMs) return;
+    const left = leftChannel(record, known, listed ?? [], at);
     log.warn(
-      { ...key, name, found },
+      { ...key, name, left },
       "a channel whose answer was lost counts towards the app's 10,000 until it is deleted",
     );
     await write(key, name, (one) =>
-      one?.askedAt === askedAt && !one.id ? { askedAt, problem, ...(found && { left: found }) } : undefined,
+      one?.askedAt === askedAt && !one.id ? { askedAt, problem, ...(left && { left }) } : undefined,
     );
-    if (found) await dueMessages.schedule({ ...key, purpose: "left" }, new Date(found.at));
-    return false;
   };
 
   return {
@@ -129,58 +149,46 @@ export const createActivityChannels = ({ bus, pool, rules, dueMessages, now, log
       key: ActivityKey,
       devices: readonly Pick<Recipient, "app" | "environment">[],
     ): Promise<ReadonlyMap<string, string>> => {
-      const found = new Map<string, string>();
-      const findAll = async () => {
-        if (
-          devices.length === 0 ||
-          rules.loading ||
-          pauseOf(rules, key.projectId) ||
-          (await read(key))?.via === undefined
-        )
-          return;
-        const client = await clientOf(key.projectId);
-        const names = new Set(devices.flatMap((device) => client?.nameOf(device) ?? []));
-        const each = [...names].map(async (name) => {
-          const place = `${activityKey(key)}/${name}`;
-          const one = finding.get(place) ?? (client && find(key, name, client).finally(() => finding.delete(place)));
-          if (one) finding.set(place, one);
-          const id = await one;
-          if (id !== undefined) found.set(name, id);
-        });
-        await Promise.all(each);
-      };
-      const all = findAll().catch((err: unknown) => log.warn({ ...key, err }, "no channel can be asked for"));
-      await withTimeout(waitMs, all);
-      return new Map(found); // what is made later is for later starts
+      try {
+        if (devices.length === 0 || rules.loading || pauseOf(rules, key.projectId)) return new Map();
+        const client = (await read(key))?.via && (await clientOf(key.projectId));
+        if (!client) return new Map();
+        const names = new Set(devices.flatMap((device) => client.nameOf(device) ?? []));
+        const each = [...names].map(async (name) => [name, await find(key, name, client)] as const);
+        const found = await Promise.all(each);
+        return new Map(found.flatMap(([name, id]) => (id === undefined ? [] : [[name, id]])));
+      } catch (err) {
+        log.warn({ ...key, err }, "no channel can be asked for");
+        return new Map();
+      }
     },
 
     /** Does for each channel of a record what is due, and schedules what comes next. */
     clean: async (key: ActivityKey, record: ActivityRecord): Promise<void> => {
-      const channels = Object.entries(record.channels ?? {});
-      const results = await Promise.allSettled(channels.map(([name, known]) => cleanOne(key, record, name, known)));
-      const failed = results.find((result) => result.status === "rejected");
-      if (failed) log.warn({ ...key, err: failed.reason }, "a channel cannot be cleaned up");
-      const at = now().getTime();
-      const again = failed || results.some((result) => result.status === "fulfilled" && result.value);
-      // The schedule of the ask was for an end at `endsAt`.
-      const endsEarly = record.end && at < channelsDueAt(record) && channels.some(([, { id }]) => id !== undefined);
-      if (again || endsEarly)
-        await dueMessages.schedule(
-          { ...key, purpose: "clean" },
-          new Date(again ? at + retryMs : channelsDueAt(record)),
-        );
+      const each = Object.entries(record.channels ?? {}).map(([name, known]) => cleanOne(key, record, name, known));
+      for (const result of await Promise.allSettled(each))
+        if (result.status === "rejected") log.warn({ ...key, err: result.reason }, "a channel cannot be cleaned up");
+      const after = await read(key);
+      const next = after && Math.min(...Object.values(after.channels ?? {}).map((known) => cleanAtOf(after, known)));
+      if (next !== undefined && Number.isFinite(next))
+        await dueMessages.schedule({ ...key, purpose: "clean" }, new Date(Math.max(next, now().getTime() + retryMs)));
     },
 
     /** Deletes the records of a project, and its channels as far as Apple answers in time. */
     removeProject: async (projectId: ProjectId): Promise<void> => {
       const keys = await bucket.keys(`${projectId}.*`);
+      const until = performance.now() + removeMs;
+      let left = 0;
       const removeOne = async (key: string) => {
-        const client = await clientOf(projectId);
-        for (const [name, { id }] of Object.entries((await bucket.get(key))?.value.channels ?? {}))
-          if (id !== undefined) await client?.ask("delete", name, id);
+        const client = performance.now() < until ? await clientOf(projectId) : undefined;
+        for (const [name, known] of Object.entries((await bucket.get(key))?.value.channels ?? {}))
+          for (const id of [known.id, known.left?.id])
+            if (id !== undefined && (await client?.ask("delete", name, id))?.kind !== "done") left++;
+        await bucket.delete(key);
       };
-      await withTimeout(removeMs, Promise.allSettled(keys.map(removeOne)));
-      await Promise.all(keys.map((key) => bucket.delete(key)));
+      for (let at = 0; at < keys.length; at += removedAtATime)
+        await Promise.all(keys.slice(at, at + removedAtATime).map(removeOne));
+      if (left > 0) log.warn({ projectId, channels: left }, "channels of a deleted project stay at Apple");
     },
   };
 };

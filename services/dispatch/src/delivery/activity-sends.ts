@@ -4,7 +4,6 @@ import {
   ActivityRecord,
   activeActivityKey,
   activityKey,
-  type DeviceId,
   JoinActivityV1,
   type NotificationContent,
   SendOneV1,
@@ -99,15 +98,9 @@ export const createActivitySends = ({ bus, now, log }: ActivitySendsDeps) => {
     },
 
     /** Sends the newest state to a device whose token came. Repeatable. */
-    join: async ({
-      projectId,
-      deviceId,
-      activityId: id,
-      ...token
-    }: Extract<JoinActivityV1, { deviceId: DeviceId }>): Promise<void> => {
-      const key = { projectId, id };
+    join: async (key: ActivityKey, joined: Parameters<typeof joinSend>[2]): Promise<void> => {
       const record = (await bucket.get(activityKey(key)))?.value;
-      if (record) await publishSend(joinSend(key, record, { deviceId, ...token }));
+      if (record) await publishSend(joinSend(key, record, joined));
     },
   };
 };

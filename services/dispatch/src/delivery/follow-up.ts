@@ -9,7 +9,7 @@ import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
 
 /** What an activity has to do for its channels. Each has a schedule of its own. */
-type ActivityDue = ActivityKey & { readonly purpose: "broadcast" | "look" | "left" | "clean" };
+type ActivityDue = ActivityKey & { readonly purpose: "broadcast" | "clean" };
 
 /** A waiting ledger row, a scheduled notification, or an activity. */
 type Due =

@@ -31,11 +31,8 @@ export type PipelineDeps = PushDeps &
 /** For outcomes of pushes: losing them would repeat the pushes, so unexpected errors are retried, too. */
 export const outcomeRetries = { otherAttempts: 10 } as const;
 
-type OfProject = Pick<Run, "projectId">;
 /** The settlement of a row that was sent, and the version of the settings used. */
 type Sent = { readonly settlement: Settlement; readonly version?: string | undefined };
-
-const canFollow = ({ channels }: Recipient): boolean => channels === true;
 
 /** The steps of every ledger row, in small and large sends: send, settle, follow up. */
 export const createPipeline = (deps: PipelineDeps) => {
@@ -66,10 +63,9 @@ export const createPipeline = (deps: PipelineDeps) => {
     return true;
   };
 
-  const pause = async (run: OfProject, refused: NonNullable<Pushed["refused"]>, signal: AbortSignal): Promise<void> => {
-    const { projectId } = run;
+  const pause = async (refused: NonNullable<Pushed["refused"]>, signal: AbortSignal): Promise<void> => {
     const { channel, providerReason, since } = refused;
-    const { provider } = channel;
+    const { projectId, provider } = channel;
     const why = { reason: "credential-refused", providerReason };
     const store = () => credentials.pause(channel, why, now(), since);
     const first = await retryWhileUnavailable(store, growingPause(signal)).finally(channel.pauseStored);
@@ -84,9 +80,8 @@ export const createPipeline = (deps: PipelineDeps) => {
   };
 
   /** Ends a pause after a trial, and makes due what waits, as new settings do. */
-  const resumeProvider = async (run: OfProject, channel: NonNullable<Pushed["resumed"]>, signal: AbortSignal) => {
-    const { projectId } = run;
-    const { provider } = channel;
+  const resumeProvider = async (channel: NonNullable<Pushed["resumed"]>, signal: AbortSignal) => {
+    const { projectId, provider } = channel;
     if (!(await retryWhileUnavailable(() => credentials.resume(channel, now()), growingPause(signal)))) return;
     pool.forget(projectId, provider);
     log.info({ projectId, provider }, "the provider accepts the credential again, and is resumed");
@@ -105,7 +100,10 @@ export const createPipeline = (deps: PipelineDeps) => {
     // Before the state is read: a version that is written after that is broadcast to them, too.
     const channels =
       activity?.event === "start"
-        ? await deps.channels.of({ ...run, id: activity.id }, all.filter(canFollow))
+        ? await deps.channels.of(
+            { projectId: run.projectId, id: activity.id },
+            all.filter((device) => device.channels),
+          )
         : undefined;
     const content = activity && (await activities.current(cached.document));
     // The rows of a small send have them.
@@ -128,8 +126,8 @@ export const createPipeline = (deps: PipelineDeps) => {
     metrics.sent(provider, sent.outcomes, (performance.now() - begun) / 1000);
     if (sent.faults.length > 0)
       log.error({ err: sent.faults[0], faults: sent.faults.length, batchId: run._id }, "requests could not be made");
-    if (sent.refused) await pause(run, sent.refused, signal);
-    if (sent.resumed) await resumeProvider(run, sent.resumed, signal);
+    if (sent.refused) await pause(sent.refused, signal);
+    if (sent.resumed) await resumeProvider(sent.resumed, signal);
     const isPaused = sent.refused !== undefined || sent.stop?.kind === "paused";
     const settlement = settleRow({
       devices,
@@ -201,8 +199,8 @@ export const createPipeline = (deps: PipelineDeps) => {
       const devices = [{ ...channel, attempts: 0, repeat: false }];
       const served = { platform: "ios", lane: "broadcast" } as const;
       const sent = await pushDevices(deps, { cached, devices, served, skips: noneSkipped, content }, signal);
-      if (sent.refused) await pause(cached.document, sent.refused, signal);
-      if (sent.resumed) await resumeProvider(cached.document, sent.resumed, signal);
+      if (sent.refused) await pause(sent.refused, signal);
+      if (sent.resumed) await resumeProvider(sent.resumed, signal);
       return sent;
     },
 

@@ -1,7 +1,8 @@
-import type { ActivityKey, DeviceId } from "@herald/contracts";
+import type { ActivityKey, ActivityRecord, DeviceId } from "@herald/contracts";
 import { createShares, HeraldError } from "@herald/kit";
 import { newestSendId, unsentChannels } from "@herald/rules";
 import type { Deps } from "../deps.ts";
+import { channelsDueAt } from "../domain/activity.ts";
 import type { ActivityChannels } from "./activity-channels.ts";
 import type { ActivitySends } from "./activity-sends.ts";
 import type { DueMessages } from "./follow-up.ts";
@@ -10,10 +11,11 @@ import type { Pipeline } from "./pipeline.ts";
 
 /** The notification of a version is stored by then, unless it waits in its project's backlog. */
 const storedWithinMs = 3_000;
-/** A version that must wait is tried again after a quarter of its age. */
-const retry = { firstMs: 1_000, lastMs: 30_000, ageShare: 0.25 } as const;
-/** Activities of all projects, and of one, that a process broadcasts at a time: a slow endpoint of one must not hold up others. */
-const atATime = { total: 256, perKey: 32 } as const;
+/** A version that must wait is tried again after a quarter of its age; one that is paused, later. */
+const retry = { firstMs: 1_000, lastMs: 30_000, ageShare: 0.25, pausedMs: 60_000 } as const;
+const never = Number.POSITIVE_INFINITY;
+/** Activities of all projects, and of one, that a process tends at a time: others, and devices that join, must not wait for a slow endpoint. */
+const atATime = { total: 128, perKey: 32 } as const;
 
 type TendDeps = Pick<Deps, "now"> & {
   readonly activities: ActivitySends;
@@ -24,55 +26,64 @@ type TendDeps = Pick<Deps, "now"> & {
 };
 
 /**
- * Does what is due for an activity's channels: cleans up, and broadcasts the newest version, which obeys what stops or holds its notification.
+ * Does what is due for an activity's channels: broadcasts the newest version, which obeys what stops or holds its notification, and cleans up.
  * Repeatable: by the timestamp of its state, a second broadcast changes no card.
  */
 export const createTendActivity = ({ activities, cache, channels, dueMessages, pipeline, now }: TendDeps) => {
   const shares = createShares(atATime.total, atATime.perKey);
 
-  /** Resolves to whether something must be tried again. */
-  const broadcast = async (key: ActivityKey, signal: AbortSignal): Promise<boolean> => {
-    const record = await channels.read(key);
-    const due = record ? unsentChannels(record) : [];
-    if (!record || due.length === 0) return false;
+  /** Resolves to the least time until it must be tried again. */
+  const broadcast = async (key: ActivityKey, record: ActivityRecord, signal: AbortSignal): Promise<number> => {
+    const due = unsentChannels(record);
+    if (due.length === 0) return never;
+    const at = now().getTime();
     const cached = await cache.get(key.projectId, newestSendId(key, record));
-    if (!cached && now().getTime() - record.writtenAt < storedWithinMs)
+    if (!cached && at - record.writtenAt < storedWithinMs)
       throw new HeraldError("service-unavailable", "the notification of the version is not stored yet");
-    if (!cached) return true;
+    if (!cached) return at < channelsDueAt(record) ? retry.firstMs : never;
     const content = await activities.current(cached.document);
     // A newer version has a message of its own.
-    if (!content) return false;
-    const waits = await Promise.all(
-      due.map(async ([name, id]) => {
-        const [app = "", environment] = name.split("/") as [string, "production" | "sandbox"];
-        const channel = { id: id as DeviceId, token: id, tokenAt: 0, app, environment, broadcast: true as const };
-        const { outcomes, stop } = await pipeline.broadcast(cached, channel, content, signal);
-        const [outcome] = outcomes;
-        if (outcome?.kind !== "accepted" && outcome?.kind !== "rejected")
-          return stop === undefined || stop.kind === "paused" || stop.kind === "held";
-        const problem = outcome.kind === "rejected" ? outcome.providerReason || outcome.reason : undefined;
-        await channels.write(key, name, (one) =>
-          one?.id === id && (one.sent ?? 0) < record.version ? { ...one, problem, sent: record.version } : undefined,
-        );
-        return false;
-      }),
-    );
-    return waits.includes(true);
+    if (!content) return never;
+    const waits = due.map(async ([name, { id = "", sent }]) => {
+      const [app = "", environment] = name.split("/") as [string, "production" | "sandbox"];
+      const channel = { id: id as DeviceId, token: id, tokenAt: 0, app, environment, broadcast: true as const };
+      const { outcomes, stop } = await pipeline.broadcast(cached, channel, content, signal);
+      const [outcome] = outcomes;
+      if (outcome?.kind !== "accepted" && outcome?.kind !== "rejected") {
+        if (stop === undefined) return retry.firstMs;
+        return stop.kind === "paused" || stop.kind === "held" ? retry.pausedMs : never;
+      }
+      const problem = outcome.kind === "rejected" ? outcome.providerReason || outcome.reason : undefined;
+      let isNewest = true;
+      await channels.write(key, name, (one) => {
+        if (one?.id !== id) return undefined;
+        // Of two broadcasts at a time, Apple may keep the older one: then the newest goes again.
+        isNewest = one.sent === sent || one.sent === record.version;
+        return { ...one, problem, sent: isNewest ? record.version : Math.min(one.sent ?? 1, record.version) };
+      });
+      return isNewest ? never : retry.firstMs;
+    });
+    return Math.min(...(await Promise.all(waits)));
   };
 
-  return async (key: ActivityKey, signal: AbortSignal): Promise<void> => {
+  return async (key: ActivityKey, version: number | undefined, signal: AbortSignal): Promise<void> => {
     const record = await channels.read(key);
-    if (!record?.channels) return;
-    const isFree = shares.room(key.projectId) > 0;
-    if (isFree) shares.take(key.projectId, 1);
-    try {
-      if (isFree) await channels.clean(key, record);
-      if (isFree && !(await broadcast(key, signal))) return;
-    } finally {
-      if (isFree) shares.give(key.projectId, 1);
+    if (!record) return;
+    let leastMs: number = retry.firstMs;
+    // A replica of the broker may be behind.
+    const isStale = version !== undefined && record.version < version;
+    if (!isStale && shares.room(key.projectId) > 0) {
+      shares.take(key.projectId, 1);
+      try {
+        leastMs = await broadcast(key, record, signal);
+        if (version === undefined || record.end) await channels.clean(key, record);
+      } finally {
+        shares.give(key.projectId, 1);
+      }
     }
+    if (leastMs === never) return;
     const at = now().getTime();
-    const waitMs = Math.min(retry.lastMs, Math.max(retry.firstMs, (at - record.writtenAt) * retry.ageShare));
-    await dueMessages.schedule({ ...key, purpose: "broadcast" }, new Date(at + waitMs));
+    const grownMs = Math.min(retry.lastMs, (at - record.writtenAt) * retry.ageShare);
+    await dueMessages.schedule({ ...key, purpose: "broadcast" }, new Date(at + Math.max(leastMs, grownMs)));
   };
 };

@@ -6,7 +6,6 @@ import {
   activityLimits,
 } from "@herald/contracts";
 import { activityPush, endActivity } from "@herald/rules";
-import type { ChannelAnswer } from "./outcome.ts";
 
 /** What a row of an activity's notification sends, by the record as it is just before the push. */
 type ActivityAction =
@@ -61,36 +60,40 @@ export const activityActionOf = (
 };
 
 /** When no device needs the channels of an activity any more: iOS has removed it by then, and its end is not retried any longer. */
-export const channelsDueAt = ({ end, endsAt }: ActivityRecord): number =>
+export const channelsDueAt = ({ end, endsAt }: Pick<ActivityRecord, "end" | "endsAt">): number =>
   (end?.at ?? endsAt) + activityLimits.dismissMs;
 
-/** The beginnings of all ids of an app, to tell later which are new. Undefined: not known, or too many for a record. */
-export const prefixesOf = (listed: ChannelAnswer | undefined): string | undefined =>
-  listed?.kind === "done" && listed.ids.length <= 100 ? listed.ids.map(prefixOf).join(" ") : undefined;
+/** The beginnings of all ids of an app, to tell later which are new. Null: not known, or too many for a record. */
+export const prefixesOf = (listed: readonly string[] | undefined): string | null =>
+  listed && listed.length <= 100 ? listed.map(prefixOf).join(" ") : null;
 const prefixOf = (id: string): string => id.slice(0, 8);
 
 /** When an ask without an answer is looked at: its request has ended by then. After `lookWithinMs` nothing can be told. */
 export const lookAfterMs = 60_000;
-const lookWithinMs = 600_000;
+export const lookWithinMs = 600_000;
 /** Longer than any activity that could follow a channel, of whichever installation: its own Herald has deleted it by then. */
 const neededMs = 13 * 3_600_000;
 
-export const isLost = (record: ActivityRecord, { id, askedAt, before, problem }: ActivityChannelRecord, at: number) =>
-  id === undefined &&
-  (before !== undefined || problem === undefined) &&
-  at >= askedAt + lookAfterMs &&
-  at < channelsDueAt(record);
+/** When a channel is to be deleted, or an ask without an answer looked at, in milliseconds since 1970. */
+export const cleanAtOf = (
+  record: Pick<ActivityRecord, "end" | "endsAt">,
+  { id, left, askedAt, before }: ActivityChannelRecord,
+): number => {
+  if (left) return left.at;
+  if (id !== undefined) return channelsDueAt(record);
+  return before === undefined ? Number.POSITIVE_INFINITY : askedAt + lookAfterMs;
+};
 
 /** The channel that a lost answer left at Apple, and when to delete it. Undefined in any doubt: other senders may use the app. */
 export const leftChannel = (
   { createdAt }: Pick<ActivityRecord, "createdAt">,
   { askedAt, before }: Pick<ActivityChannelRecord, "askedAt" | "before">,
-  listed: ChannelAnswer | undefined,
+  listed: readonly string[],
   at: number,
 ): ActivityChannelRecord["left"] => {
-  if (before === undefined || listed?.kind !== "done" || at - askedAt > lookWithinMs) return undefined;
+  if (typeof before !== "string" || at - askedAt > lookWithinMs) return undefined;
   const known = new Set(before.split(" "));
-  const [id, ...others] = listed.ids.filter((one) => !known.has(prefixOf(one)));
+  const [id, ...others] = listed.filter((one) => !known.has(prefixOf(one)));
   const isKept = at + neededMs < createdAt + activityLimits.keptMs;
   return id !== undefined && others.length === 0 && isKept ? { id, at: at + neededMs } : undefined;
 };

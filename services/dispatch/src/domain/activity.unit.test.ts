@@ -17,7 +17,7 @@ import {
 } from "@herald/rules";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { activityActionOf, channelsDueAt, endAtItsTime, leftChannel, prefixesOf } from "./activity.ts";
+import { activityActionOf, channelsDueAt, cleanAtOf, endAtItsTime, leftChannel, prefixesOf } from "./activity.ts";
 
 const key = { projectId: newProjectId(new Date()), id: "order-4711" };
 const deviceId = newDeviceId(new Date());
@@ -301,16 +301,22 @@ describe("a channel", () => {
   const minute = 60_000;
   const ids = (count: number) => Array.from({ length: count }, (_, n) => `${n}`.padStart(8, "0").padEnd(24, "="));
   const [left = "", foreign = "", ...others] = ids(102);
-  const done = (ids: readonly string[]) => ({ kind: "done", ids }) as const;
-  const asked = { askedAt: startAt, before: prefixesOf(done(others.slice(0, 3))) };
+  const asked = { askedAt: startAt, before: prefixesOf(others.slice(0, 3)) };
   const found = (listed: readonly string[], more: object = {}, at = startAt + minute) =>
-    leftChannel(record(), { ...asked, ...more }, done(listed), at);
+    leftChannel(record(), { ...asked, ...more }, listed, at);
 
   test("is needed for four hours after the end, by a request or at its time", () => {
     expect(channelsDueAt(record())).toBe(record().endsAt + 4 * hour);
     const ended = endActivity(key, record(), {}, at(hour), "body");
     if (ended.kind !== "written") throw new Error("not ended");
     expect(channelsDueAt(ended.record)).toBe(startAt + 5 * hour);
+  });
+
+  test("is cleaned up when its answer is late, when it is not needed any more, or never", () => {
+    expect(cleanAtOf(record(), { askedAt: startAt, before: null })).toBe(startAt + minute);
+    expect(cleanAtOf(record(), { askedAt: startAt, id: left })).toBe(channelsDueAt(record()));
+    expect(cleanAtOf(record(), { askedAt: startAt, left: { id: left, at: 7 } })).toBe(7);
+    expect(cleanAtOf(record(), { askedAt: startAt, problem: "TooManyRequests" })).toBe(Number.POSITIVE_INFINITY);
   });
 
   test("that a lost answer left is deleted when no activity can need it", () => {
@@ -324,14 +330,13 @@ describe("a channel", () => {
     const known = others.slice(0, 3);
     expect(found([...known, left, foreign])).toBeUndefined();
     expect(found(known)).toBeUndefined();
-    expect(found([...known, left], { before: undefined })).toBeUndefined();
+    expect(found([...known, left], { before: null })).toBeUndefined();
     expect(found([...known, left], {}, startAt + 10 * minute + 1)).toBeUndefined();
     // The record is gone by the time at which it could be deleted.
     const late = { ...asked, askedAt: startAt + hour };
-    expect(leftChannel(record(), late, done([left]), startAt + hour)).toBeUndefined();
-    expect(prefixesOf(done(others.slice(0, 100)))).toEqual(expect.any(String));
-    expect(prefixesOf(done(ids(101)))).toBeUndefined();
-    expect(prefixesOf({ kind: "unknown", reason: "HTTP 503" })).toBeUndefined();
-    expect(leftChannel(record(), asked, { kind: "unknown", reason: "HTTP 503" }, startAt + minute)).toBeUndefined();
+    expect(leftChannel(record(), late, [left], startAt + hour)).toBeUndefined();
+    expect(prefixesOf(others.slice(0, 100))).toEqual(expect.any(String));
+    expect(prefixesOf(ids(101))).toBeNull();
+    expect(prefixesOf(undefined)).toBeNull();
   });
 });

@@ -63,11 +63,3 @@ type Unanswered = {
 /** Whether an outcome says that the token itself is dead or wrong for ever, not only this push. */
 export const isTokenRefusal = (outcome: Outcome): boolean =>
   outcome.kind === "unregistered" || (outcome.kind === "rejected" && outcome.badToken === true);
-
-/**
- * What a provider says of channels. `refused`: not done, and never will be; `not-done`: certainly not done, and may be later; `unknown`: it may
- * have been done.
- */
-export type ChannelAnswer =
-  | { readonly kind: "done"; readonly ids: readonly string[] }
-  | { readonly kind: "refused" | "not-done" | "unknown"; readonly reason: string };

@@ -1,8 +1,10 @@
-import { defineHandler } from "@herald/bus";
+import { defineHandler, publish } from "@herald/bus";
 import {
+  type ActivityId,
   DeliverBatchV1,
   DueV1,
   deliveryQueue,
+  JoinActivityV1,
   type Lane,
   type NotificationId,
   type Platform,
@@ -88,7 +90,7 @@ export const deliverBatch = ({
 };
 
 type DueDeps = BatchDeps &
-  Pick<DeliveryDeps, "dueMessages" | "expandQueued" | "expansionSteps" | "pool" | "tendActivity"> & {
+  Pick<DeliveryDeps, "bus" | "dueMessages" | "expandQueued" | "expansionSteps" | "pool"> & {
     gateOf: (lane: Lane, queue: Platform) => FairGate;
     /** Batches in memory, of all lanes and platforms. */
     concurrency: number;
@@ -126,11 +128,17 @@ export const deliverDue = (deps: DueDeps) => {
     durable: "dispatch-due", // renaming a durable replays its stream
     message: DueV1,
     concurrency: deps.concurrency,
-    handle: ({ data: { kind, projectId, id }, signal, ...message }) => {
-      if (kind === "activity") return deps.tendActivity({ projectId, id }, signal);
-      return kind === "notification"
-        ? startScheduled(projectId, id as NotificationId)
-        : deliverWaiting(projectId, id, claimOf(message), signal);
+    handle: async ({ data: { kind, projectId, id }, signal, ...message }) => {
+      if (kind === "notification") await startScheduled(projectId, id as NotificationId);
+      else if (kind === "batch") await deliverWaiting(projectId, id, claimOf(message), signal);
+      // It waits for Apple there, and takes no place from rows that are due.
+      else
+        await publish(
+          deps.bus,
+          JoinActivityV1,
+          { projectId, activityId: id as ActivityId },
+          { id: `${projectId}/${id}/due/${message.sequence}` },
+        );
     },
   });
 };

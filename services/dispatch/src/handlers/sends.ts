@@ -134,10 +134,10 @@ export const joinActivity = ({ activities, tendActivity }: Pick<DeliveryDeps, "a
     durable: "dispatch-join-activities", // renaming a durable replays its stream
     message: JoinActivityV1,
     concurrency: 256, // waits for the broker, and for Apple
-    handle: ({ data, signal }) =>
-      "deviceId" in data
-        ? activities.join(data)
-        : tendActivity({ projectId: data.projectId, id: data.activityId }, signal),
+    handle: ({ data: { projectId, activityId: id, version, deviceId, tokenHash, at, sendAt }, signal }) =>
+      deviceId !== undefined && tokenHash !== undefined && at !== undefined
+        ? activities.join({ projectId, id }, { deviceId, tokenHash, at, sendAt })
+        : tendActivity({ projectId, id }, version, signal),
   });
 
 /** Projects whose backlogs one process drains at a time. Their sends pass a gate, so each project costs little. */

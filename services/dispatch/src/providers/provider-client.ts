@@ -8,7 +8,7 @@ import {
   type Recipient,
 } from "@herald/contracts";
 import type { Transport, TransportOptions } from "@herald/http2-client";
-import type { ChannelAnswer, Outcome } from "../domain/outcome.ts";
+import type { Outcome } from "../domain/outcome.ts";
 
 /** The message for all devices of a batch. */
 export type Message = {
@@ -23,11 +23,19 @@ export type Message = {
   readonly channels?: ReadonlyMap<string, string> | undefined;
 };
 
+/**
+ * What a provider says of channels. `refused`: not done; `not-done`: it did not get the request, and may do it later; `unknown`: it may have
+ * been done.
+ */
+type ChannelAnswer =
+  | { readonly kind: "done"; readonly ids: readonly string[] }
+  | { readonly kind: "refused" | "not-done" | "unknown"; readonly reason: string };
+
 /** The broadcast channels of a project's apps. */
 export type ProviderChannels = {
   /** The name of the app and environment of a device, `<app>/<environment>`. Undefined: the settings do not name its app. */
   nameOf(device: Pick<Recipient, "app" | "environment">): string | undefined;
-  /** Lists all channels of an app and environment, makes one, or deletes one. Never rejects. */
+  /** Lists all channels of an app and environment, makes one, or deletes one, which is done if there is none. Never rejects. */
   ask(what: "list" | "make" | "delete", name: string, id?: string): Promise<ChannelAnswer>;
 };
 
