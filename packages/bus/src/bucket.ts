@@ -14,7 +14,7 @@ import { apiCodes, isMissing } from "./bus-error.ts";
 import { askJetStream, type Bus, type BusConnection, connectionOf, whenConnected } from "./connect.ts";
 import { brokerHeaders, isDeletion, plainHeaders, readJson } from "./message-format.ts";
 import { requestAck } from "./publish.ts";
-import { countOf, streamState } from "./read-stream.ts";
+import { streamState } from "./read-stream.ts";
 
 export type Entry<Value> = {
   readonly key: string;
@@ -56,10 +56,10 @@ export const shareOfRoom = ({ bytes, maxBytes }: { readonly bytes: number; reado
 export type Bucket<Value> = {
   /** The bucket's size and limit, in bytes. */
   fill(): Promise<{ readonly bytes: number; readonly maxBytes: number }>;
-  /** The number of keys that match, with wildcards. The broker lists them: 90 bytes each. */
-  count(keys: string): Promise<number>;
-  /** The keys that match, with wildcards, as {@link Bucket.count} finds them. */
+  /** The keys that match, with wildcards: 90 bytes each. Deleted ones too, while their markers last. */
   keys(keys: string): Promise<string[]>;
+  /** The number of these keys. */
+  count(keys: string): Promise<number>;
   get(key: string): Promise<Entry<Value> | undefined>;
   /** Resolves to the revision. */
   put(key: string, value: Value, options?: WriteOptions): Promise<number>;
@@ -167,16 +167,18 @@ export const openBucket = <Schema extends z.ZodType>(
     return Promise.all(created);
   };
 
+  const list = async (keys: string): Promise<string[]> => {
+    const { subjects = {} } = await streamState(connection, stream, `$KV.${name}.${keys}`);
+    return Object.keys(subjects).map((subject) => subject.slice(`$KV.${name}.`.length));
+  };
+
   return {
     async fill() {
       const { state, config } = await askJetStream(connection, (jsm) => jsm.streams.info(stream));
       return { bytes: state.bytes, maxBytes: config.max_bytes };
     },
-    count: async (keys) => countOf(await streamState(connection, stream, `$KV.${name}.${keys}`)),
-    async keys(keys) {
-      const { subjects = {} } = await streamState(connection, stream, `$KV.${name}.${keys}`);
-      return Object.keys(subjects).map((subject) => subject.slice(`$KV.${name}.`.length));
-    },
+    count: async (keys) => (await list(keys)).length,
+    keys: list,
     async get(key) {
       const found = await lastOf(key);
       if (found === undefined || isDeletion(found.header)) return undefined;

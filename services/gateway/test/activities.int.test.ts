@@ -1,5 +1,12 @@
-import { lastMessage, openBucket } from "@herald/bus";
-import { type DeviceId, JoinActivityV1, pushTokenHash } from "@herald/contracts";
+import { handleRequest, lastMessage, openBucket } from "@herald/bus";
+import {
+  ActivityRecord,
+  activityKey,
+  activityRequests,
+  type DeviceId,
+  JoinActivityV1,
+  pushTokenHash,
+} from "@herald/contracts";
 import { laterJoin } from "@herald/rules";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -246,4 +253,39 @@ test("while the room of all projects is used up, none begins; those that run are
   isStarted(await end("running"));
   for (const key of keys) await others.delete(key);
   await isStartedSoon("next");
+});
+
+test("an app that starts an activity reads the state that its channel continues, and no channel that ended meanwhile", async () => {
+  const deviceId = await register();
+  const channel = "Y2hhbm5lbA==";
+  const records = openBucket(system.bus, "push_activities", ActivityRecord);
+  const store = async (id: string, channels: ActivityRecord["channels"]) => {
+    const key = activityKey({ projectId: project.id, id });
+    const entry = await records.get(key);
+    if (entry) await records.update(key, { ...entry.value, channels }, entry.revision);
+  };
+  let meanwhile = async (_id: string): Promise<unknown> => undefined;
+  const dispatch = handleRequest(system.bus, activityRequests.channel, async ({ activityId }) => {
+    await store(activityId, { "com.example.app/sandbox": { askedAt: 0, id: channel } });
+    await meanwhile(activityId);
+    return { id: channel };
+  });
+  const read = async (id: string) => {
+    await isStartedSoon(id, { start: false, alert: undefined, via: "channel" });
+    const path = `GET /api/v1/devices/${deviceId}/activities/${id}`;
+    const { version, status, channel_id } = (await system.call(path, { token: project.token })).body.data;
+    return [version, status, channel_id];
+  };
+  try {
+    expect(await read("match-1")).toEqual([1, "active", channel]);
+    meanwhile = (id) => patch(id);
+    expect(await read("match-2")).toEqual([2, "active", channel]);
+    meanwhile = end;
+    expect(await read("match-3")).toEqual([2, "ended", undefined]);
+    // A version that is written by now would not be broadcast.
+    meanwhile = (id) => store(id, {});
+    expect(await read("match-4")).toEqual([1, "active", undefined]);
+  } finally {
+    await dispatch.stop();
+  }
 });

@@ -16,8 +16,9 @@ import {
   type ProjectId,
   PutActivity,
   type SendV1,
+  servingProvider,
 } from "@herald/contracts";
-import { HeraldError, notFound, withTimeout } from "@herald/kit";
+import { HeraldError, notFound } from "@herald/kit";
 import { apnsMaxBytes, renderApns } from "@herald/payload";
 import { changeActivity, endActivity, firstSendId, newActivityRecord, newestSendId } from "@herald/rules";
 import { project, projectOrDevice } from "../auth/caller.ts";
@@ -148,23 +149,23 @@ const channelFor = async (
   { sendRequest }: Pick<RouteDeps, "sendRequest">,
   { projectId, id: activityId }: ActivityKey,
   { via, end }: ActivityRecord,
-  { platform, provider, app, environment }: Device,
+  device: Device,
 ): Promise<string | undefined> => {
-  if (via === undefined || end || platform !== "ios" || provider !== "apns") return undefined;
-  const asked = { projectId, activityId, ...(app !== undefined && { app }), ...(environment && { environment }) };
-  const answer = sendRequest(activityRequests.channel, asked).catch(() => ({ id: undefined }));
-  return (await withTimeout(channelWaitMs, answer)) ? (await answer).id : undefined;
+  const { app, environment } = device;
+  if (via === undefined || end || device.platform !== "ios" || servingProvider(device) !== "apns") return undefined;
+  const asked = { projectId, activityId, app, environment };
+  const options = { timeoutMs: channelWaitMs };
+  return (await sendRequest(activityRequests.channel, asked, options).catch(() => undefined))?.id;
 };
 
 const activityView = (key: ActivityKey, record: ActivityRecord): Activity => {
-  const { targets, start, via, app, kind, labels, priority, sequence } = record;
-  const channels = record.channels && channelViews(record.channels);
-  const optional = Object.entries({ via, app, kind, labels, priority, sequence, channels });
+  const { targets, start, via, app, kind, labels, priority, sequence, channels } = record;
+  const shown = { via, app, kind, labels, priority, sequence, channels: channels && channelViews(channels) };
   return {
     ...stateOf(key.id, record),
     targets,
     start,
-    ...Object.fromEntries(optional.filter(([, value]) => value !== undefined)),
+    ...Object.fromEntries(Object.entries(shown).filter(([, value]) => value !== undefined)),
     notification_id: newestSendId(key, record),
   };
 };
@@ -285,7 +286,8 @@ export const activityRoutes = [
     errors: ["device-not-found"],
     handle: async ({ activities, sendRequest }, { caller, params: { id: deviceId, activity } }) => {
       const { projectId } = caller;
-      const record = await activities.find({ projectId, id: activity });
+      const key = { projectId, id: activity };
+      const record = await activities.find(key);
       if (!record) throw gone();
       const { targets, app } = record;
       const found = await sendRequest(audienceRequests.explain, {
@@ -295,9 +297,13 @@ export const activityRoutes = [
         ...(app !== undefined && { app }),
       });
       if (found.matched === undefined || found.otherApp) throw gone();
-      const channelId = await channelFor({ sendRequest }, { projectId, id: activity }, record, found.device);
-      const channel = channelId === undefined ? {} : { channel_id: channelId };
-      return ok({ ...stateOf(activity, record), timestamp: record.timestamp, ...channel });
+      const id = await channelFor({ sendRequest }, key, record, found.device);
+      // A version that is written after this read is broadcast, because its writer sees the channel, too.
+      const newest = id === undefined ? record : await activities.find(key);
+      if (newest?.createdAt !== record.createdAt) throw gone();
+      const isFollowed = !newest.end && Object.values(newest.channels ?? {}).some((channel) => channel.id === id);
+      const channel = id !== undefined && isFollowed && { channel_id: id };
+      return ok({ ...stateOf(activity, newest), timestamp: newest.timestamp, ...channel });
     },
   }),
 ];

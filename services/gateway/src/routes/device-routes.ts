@@ -23,7 +23,7 @@ import { deviceFor, targetFor } from "../auth/shown-to.ts";
 import { forwardRoute } from "../http/forward-route.ts";
 import { created, keysetRequest, ok, pageReply, pageRequest } from "../http/reply.ts";
 import { dataOf, defineRoute, shownOnce } from "../http/route.ts";
-import { channelViews } from "../views/activity-channels.ts";
+import { channelsFor } from "../views/activity-channels.ts";
 import { deliveryTrace } from "../views/delivery-trace.ts";
 import { reportedOf, withReported } from "../views/reported.ts";
 import { identifiersOfApp, identifiersOfBackend, leftOut } from "./identifiers.ts";
@@ -173,7 +173,7 @@ export const deliveryTraceRoutes = [
         sendRequest(openRequests.ofDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
         activity && activities.find({ projectId, id: activity.id }),
       ]);
-      const channels = channelViews(record?.channels);
+      const channels = channelsFor({ ...trace, ...explained }, record);
       const matched = explained.matched === undefined ? undefined : targetFor(caller, explained.matched);
       return ok(deliveryTrace({ ...trace, ...explained, matched, channels, reported: reportedOf(opens, deviceId) }));
     },

@@ -44,8 +44,8 @@ export type TraceFacts = {
   readonly otherApp?: boolean | undefined;
   /** The device of the same app installation that gets the push instead. */
   readonly reachedThrough?: string | undefined;
-  /** Of the activity that it is a version of. */
-  readonly channels?: ChannelViews;
+  /** Of the activity that it is a version of, where the device may follow one. */
+  readonly channels?: ChannelViews | undefined;
   readonly reported?: Reported | undefined;
 };
 
@@ -89,7 +89,7 @@ const absence = (facts: TraceFacts): string[] => {
     );
   if (reasons.length === 0 && matched !== undefined)
     reasons.push("It did not match when the audience was read: the device was inactive then, or has changed since.");
-  return [...reasons, channels.length > 0 ? "So nothing was sent to it alone." : "So nothing was sent."];
+  return [...reasons, channels.length > 0 ? "So nothing was sent to this device itself." : "So nothing was sent."];
 };
 
 const reportSentences = ({ received_at, opened_at, button, dismissed_at }: Reported = {}): string[] =>

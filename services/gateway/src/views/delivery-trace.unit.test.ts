@@ -169,6 +169,17 @@ describe("the delivery trace of a device", () => {
       ],
     ],
     [
+      "that follows a channel",
+      { matched: "news", channels: [{ app: "com.example.app", environment: "sandbox", version: 3 }] },
+      "not_addressed",
+      [
+        "Its target `news` names the device.",
+        "It did not match when the audience was read: the device was inactive then, or has changed since.",
+        "So nothing was sent to this device itself.",
+        "Devices with the channel of `com.example.app` (sandbox) get versions by a broadcast, last version 3. Apple gives no result per device.",
+      ],
+    ],
+    [
       "scheduled",
       { matched: "news", expanded: false, notification: { status: "scheduled", send_at: t(9) } },
       "pending",

@@ -42,23 +42,28 @@ export const isExpired =
   ({ key, at: since }: StoredToken): boolean =>
     isActivityPushKey(key) && at.getTime() - since.getTime() > activityTokenMs;
 
+type NewToken = Pick<StoredToken, "key" | "token"> & {
+  readonly environment?: ApnsEnvironment | undefined;
+  readonly channels?: boolean | undefined;
+};
+
 /** Stores a token, in place of the last one of its key; the device's own token moves to its new key. The same object if nothing changes. */
 export const putToken = <State extends Holder>(
   state: State,
-  { key, token, environment, channels }: Pick<StoredToken, "key" | "token" | "environment" | "channels">,
+  { key, token, environment, channels }: NewToken,
   at: Date,
 ): State | "full" => {
   const { tokens = [] } = state;
   const hash = pushTokenHash(token);
   const known = tokens.find((one) => one.key === key);
-  const isKnown = known?.hash === hash && known.environment === environment && known.channels === channels;
+  const isKnown = known?.hash === hash && known.environment === environment && !known.channels === !channels;
   if (isKnown && at.getTime() - known.at.getTime() < againAfterMs) return state;
   const isGone = isExpired(at);
   const others = tokens.filter((one) => one.key !== key && one.hash !== hash && !isGone(one));
   if (others.length >= maxFurtherTokens) return "full";
   const hasState = isKnown && known.hasState;
-  const optional = { ...(environment && { environment }), ...(channels && { channels }) };
-  const stored = { key, token, hash, ...optional, at, ...(hasState && { hasState }) };
+  const flags = { ...(channels && { channels }), ...(hasState && { hasState }) };
+  const stored = { key, token, hash, ...(environment && { environment }), at, ...flags };
   return withTokens(state, [...others, stored]);
 };
 

@@ -47,10 +47,11 @@ export const requireInstallationRoom = async (
   );
 };
 
-const tokenView = ({ key, token, environment, at }: StoredToken) => ({
+const tokenView = ({ key, token, environment, channels, at }: StoredToken) => ({
   ...fromPushKey(key),
   token,
   ...(environment && { environment }),
+  ...(channels && { channels }),
   registered_at: at.toISOString(),
 });
 

@@ -86,8 +86,8 @@ export const retireToken = (
   );
 
 export const handleFurtherTokenRequests = (deps: ChangeDeviceDeps & Pick<Deps, "bus">): RequestListener[] => [
-  handleRequest(deps.bus, deviceRequests.putToken, async ({ projectId, deviceId, push: key, token, ...more }) => {
-    const hash = pushTokenHash(token);
+  handleRequest(deps.bus, deviceRequests.putToken, async ({ projectId, deviceId, push: key, ...given }) => {
+    const hash = pushTokenHash(given.token);
     let since: Date | undefined;
     await change(deps, projectId, deviceId, async (before, at) => {
       if (before.platform !== "ios")
@@ -98,9 +98,7 @@ export const handleFurtherTokenRequests = (deps: ChangeDeviceDeps & Pick<Deps, "
       const holder = await deps.devices.findByFurtherToken(projectId, hash);
       if (holder && holder._id !== deviceId && (await takeFrom(deps, holder, before, hash, at)) === conflict)
         return conflict;
-      const { environment, channels } = more;
-      const optional = { ...(environment && { environment }), ...(channels && { channels }) };
-      const state = putToken(before, { key, token, ...optional }, at);
+      const state = putToken(before, { key, ...given }, at);
       if (state === "full")
         throw new HeraldError(
           "validation-failed",

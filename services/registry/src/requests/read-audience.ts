@@ -177,9 +177,8 @@ const choosePushTokens = (
     // No kit of the app sees these pushes.
     const { tokenKind: _, keys: __, vapidKeyId: ___, capabilities: ____, ...rest } = recipient;
     const { token, environment = recipient.environment, channels } = found;
-    const optional = { ...(environment && { environment }), ...(channels && { channels }) };
-    const chosen = { ...rest, token, tokenAt: found.at.getTime(), ...optional };
-    return [{ platform, recipient: chosen, changedAt }];
+    const chosen = { ...rest, token, tokenAt: found.at.getTime(), ...(environment && { environment }) };
+    return [{ platform, recipient: { ...chosen, ...(channels && { channels }) }, changedAt }];
   });
 
 /** How many devices lookups find. A small audience is counted, a large one estimated; a device that two lookups find counts twice. */

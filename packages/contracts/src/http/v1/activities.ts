@@ -189,7 +189,8 @@ const ActivityChannelView = named("ActivityChannel", {
     .string()
     .optional()
     .meta({
-      description: "Apple's word, if it refused the channel (then the devices have tokens) or the last state",
+      description:
+        "Why there is no channel (then the devices have tokens), or why the last state was refused: mostly Apple's word",
       examples: ["CannotCreateChannelConfig"],
     }),
 });

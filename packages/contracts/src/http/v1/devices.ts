@@ -19,6 +19,7 @@ export const FurtherToken = named("FurtherToken", {
   }),
   token: z.string().meta({ description: "Shown whole where the device's `token` is", examples: [tokenExample] }),
   environment: ApnsEnvironment.optional().meta({ description: "Absent: the device's" }),
+  channels: z.literal(true).optional().meta({ description: "Of `liveactivity`: a start may name a broadcast channel" }),
   registered_at: z.iso.datetime().meta({ description: "When the app last sent it" }),
 });
 export type FurtherToken = z.infer<typeof FurtherToken>;
