@@ -312,7 +312,7 @@ export type ActivityChannel = {
   environment: ApnsEnvironment;
   /** The last one that Apple accepted for it; with `problem`: refused */
   version?: number;
-  /** Apple's word, if it refused the channel (then the devices have tokens) or the last state */
+  /** Why there is no channel (then the devices have tokens), or why the last state was refused: mostly Apple's word */
   problem?: string;
 };
 
@@ -409,6 +409,8 @@ export type FurtherToken = {
   token: string;
   /** Absent: the device's */
   environment?: ApnsEnvironment;
+  /** Of `liveactivity`: a start may name a broadcast channel */
+  channels?: true;
   /** When the app last sent it */
   registered_at: string;
 };
