@@ -1,5 +1,12 @@
 import { generateKeyPairSync } from "node:crypto";
-import { type ActivityPush, type ApnsSettings, newDeviceId, newNotificationId, newProjectId, type Recipient } from "@herald/contracts";
+import {
+  type ActivityPush,
+  type ApnsSettings,
+  newDeviceId,
+  newNotificationId,
+  newProjectId,
+  type Recipient,
+} from "@herald/contracts";
 import { createHttp2Transport, type TransportOptions } from "@herald/http2-client";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { generate } from "selfsigned";
@@ -344,18 +351,16 @@ describe("the other environment", () => {
       ...{ id: "match-81", event: "start", timestamp: 1_900_000_000, content_state: {} },
       ...{ attributes_type: "MatchAttributes", attributes: {} },
     };
-    const content = { targets: ["all"], push_type: "liveactivity", activity } as const;
     const name = `${common.bundle_id}/production`;
-    const started = push({ content, channels: true });
+    const started = push({ content: { targets: ["all"], push_type: "liveactivity", activity } });
     bad(production);
     const post = client.prepare({ ...started, channels: new Map([[name, "Y2hhbm5lbA=="]]) });
-    expect(await post(started, "open")).toEqual({ kind: "accepted" });
-    const { aps: first } = production.pushes()[0]?.payload as { aps: object };
-    expect(first).toMatchObject({ "input-push-channel": "Y2hhbm5lbA==" });
-    expect(first).not.toHaveProperty("input-push-token");
-    const { aps: second } = sandbox.pushes()[0]?.payload as { aps: object };
-    expect(second).toMatchObject({ "input-push-token": 1 });
-    expect(second).not.toHaveProperty("input-push-channel");
+    expect(await post({ ...started, channels: true }, "open")).toEqual({ kind: "accepted" });
+    const [first, second] = [production, sandbox].map((simulators) => simulators.pushes()[0]?.payload);
+    expect(first).toMatchObject({ aps: { "input-push-channel": "Y2hhbm5lbA==" } });
+    expect(first).not.toHaveProperty("aps.input-push-token");
+    expect(second).toMatchObject({ aps: { "input-push-token": 1 } });
+    expect(second).not.toHaveProperty("aps.input-push-channel");
   });
 
   it("has channels and 10,000 places of its own", async () => {
