@@ -1,4 +1,4 @@
-import { countMessages, openBucket, publish, sendRequest } from "@herald/bus";
+import { countMessages, openBucket, publish, publishEvent, sendRequest } from "@herald/bus";
 import {
   type ActivityKey,
   ActivityRecord,
@@ -8,9 +8,10 @@ import {
   type ProjectId,
   SendV1,
 } from "@herald/contracts";
-import { endActivity, firstSends, newActivityRecord } from "@herald/rules";
+import { broadcastDue, changeActivity, endActivity, firstSends, newActivityRecord, newestSend } from "@herald/rules";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createApp } from "../src/app.ts";
 import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
 
 /** The channels of Live Activities: asked for, lost and deleted. */
@@ -64,19 +65,37 @@ const start = async ({ key, record, projectId }: Awaited<ReturnType<typeof world
   const { counts } = await dispatch.final(projectId, send.notificationId);
   return { counts, pushes: dispatch.simulators.pushes({ token: one.token }) };
 };
+const requestsOf = (app: string, what: "channels" | "broadcasts" = "channels") =>
+  dispatch.simulators.pushes({ token: `${what}/${app}` });
+const change = (key: ActivityKey) =>
+  write(key, (record) => {
+    const changed = changeActivity(record, { content_state: { n: record.version + 1 } }, dispatch.now());
+    if (changed.kind !== "written") throw new Error(changed.kind);
+    return changed.record;
+  });
+/** Publishes the newest version as the gateway does. `version`: that of the message for its channels, if not its own. */
+const publishVersion = async (key: ActivityKey, version?: number) => {
+  const record = await recordOf(key);
+  const [send, due] = [record && newestSend(key, record), record && broadcastDue(key, record)];
+  if (!send || !due) throw new Error("there is no version for a channel");
+  await publish(dispatch.bus, SendV1, send, { id: send.notificationId });
+  await publish(dispatch.bus, JoinActivityV1, { ...due.data, version: version ?? due.data.version }, { id: due.id });
+};
 const channelsOf = (app: string) => dispatch.simulators.channels.list().filter((channel) => channel.app === app);
 const addForeign = (app: string) =>
   fetch(`${dispatch.simulators.control.url}/apns/channels`, { method: "POST", body: JSON.stringify({ app }) });
 let tended = 0;
 /** Lets dispatch do what is due for an activity, and resolves when it is done. */
-const tend = async ({ projectId, id: activityId }: ActivityKey) => {
-  const message = { projectId, activityId };
+const tend = async (key: ActivityKey) => {
+  const message = { projectId: key.projectId, activityId: key.id };
   await publish(dispatch.bus, JoinActivityV1, message, { id: `tend-${++tended}` });
-  await eventually(async () => {
-    // From a work queue a message goes when it is settled.
-    expect(await countMessages(dispatch.bus, "PUSH_CMD", JoinActivityV1.subject(message))).toBe(0);
-  });
+  await settled(key);
 };
+const settled = ({ projectId, id: activityId }: ActivityKey) =>
+  eventually(async () => {
+    // From a work queue a message goes when it is settled.
+    expect(await countMessages(dispatch.bus, "PUSH_CMD", JoinActivityV1.subject({ projectId, activityId }))).toBe(0);
+  });
 const nameOf = (app: string) => `${app}/sandbox`;
 const ask = (key: ActivityKey, more: object = {}) =>
   sendRequest(dispatch.bus, activityRequests.channel, { projectId: key.projectId, activityId: key.id, ...more });
@@ -111,6 +130,128 @@ describe("a start", () => {
     expect(channelsOf(app)).toHaveLength(1);
     expect(await ask(key, { app: "com.example.foreign" })).toEqual({});
   });
+
+  test("has one channel, if two processes ask for it", async () => {
+    const { app, key } = await world();
+    const { config, now } = dispatch;
+    const beside = createApp(config, { now, sweepEveryMs: 200 });
+    await beside.start();
+    try {
+      dispatch.simulators.script([{ provider: "apns", tokenPrefix: `channels/${app}`, delayMs: 300 }]);
+      const answers = await Promise.all(Array.from({ length: 16 }, () => ask(key)));
+      expect(new Set(answers.map(({ id }) => id))).toEqual(new Set(channelsOf(app).map(({ id }) => id)));
+      expect(channelsOf(app)).toHaveLength(1);
+    } finally {
+      await beside.stop();
+    }
+  });
+
+  test("asks once where Apple refuses or limits it", async () => {
+    const one = await world();
+    dispatch.simulators.script([{ provider: "apns", tokenPrefix: `channels/${one.app}`, status: 429 }]);
+    expect((await start(one)).pushes).toMatchObject([{ payload: { aps: { "input-push-token": 1 } } }]);
+    expect(await Promise.all([ask(one.key), ask(one.key)])).toEqual([{}, {}]);
+    // The list, and the channel.
+    expect(requestsOf(one.app)).toHaveLength(2);
+    expect((await recordOf(one.key))?.channels?.[nameOf(one.app)]?.problem).toBe("TooManyRequests");
+  });
+
+  test("has tokens for further apps once the activity has eight channels", async () => {
+    const { app, key } = await world();
+    const others = Array.from({ length: 8 }, (_, n) => [
+      `com.example.other-${n}/sandbox`,
+      { askedAt: 0, problem: "x" },
+    ]);
+    await write(key, (record) => ({ ...record, channels: Object.fromEntries(others) }));
+    expect(await ask(key)).toEqual({});
+    expect(requestsOf(app)).toEqual([]);
+  });
+
+  test("shows a state that was written while Apple made the channel", async () => {
+    const one = await world();
+    dispatch.simulators.script([{ provider: "apns", tokenPrefix: `channels/${one.app}`, delayMs: 500 }]);
+    const started = start(one);
+    await eventually(() => expect(channelsOf(one.app)).toHaveLength(1));
+    await change(one.key);
+    const [push] = (await started).pushes;
+    expect(push?.payload).toMatchObject({
+      aps: { "content-state": { n: 2 }, "input-push-channel": expect.any(String) },
+    });
+  });
+
+  test("starts nothing if the activity ends while Apple makes the channel", async () => {
+    const one = await world();
+    dispatch.simulators.script([{ provider: "apns", tokenPrefix: `channels/${one.app}`, delayMs: 500 }]);
+    const started = start(one);
+    await eventually(() => expect(channelsOf(one.app)).toHaveLength(1));
+    await end(one.key);
+    expect((await started).counts).toMatchObject({ skipped: 1 });
+    dispatch.pass(4 * hour);
+    await tend(one.key);
+    expect(channelsOf(one.app)).toEqual([]);
+  });
+});
+
+describe("a version", () => {
+  const shown = (n: number) => ({ aps: { "content-state": { n } } });
+  const sentOf = async (key: ActivityKey, app: string) => (await recordOf(key))?.channels?.[nameOf(app)]?.sent;
+
+  test("is broadcast later if its message finds an older record", async () => {
+    const { app, key } = await world();
+    const { id } = await ask(key);
+    await change(key);
+    await publishVersion(key, 3);
+    await settled(key);
+    expect(requestsOf(app, "broadcasts")).toEqual([]);
+    await change(key);
+    await publishVersion(key);
+    await settled(key);
+    expect(requestsOf(app, "broadcasts")).toMatchObject([{ headers: { "apns-channel-id": id }, payload: shown(3) }]);
+  });
+
+  test("goes again if an older one was under way at the same time", async () => {
+    const { app, key } = await world();
+    const { id = "" } = await ask(key);
+    dispatch.simulators.script([{ provider: "apns", tokenPrefix: `broadcasts/${app}`, times: 1, delayMs: 1_500 }]);
+    await change(key);
+    await publishVersion(key);
+    await eventually(() => expect(dispatch.simulators.channels.find(app, id)?.last).toBeDefined());
+    await change(key);
+    await publishVersion(key);
+    await eventually(async () => expect(await sentOf(key, app)).toBe(3));
+    // The answer about the older one comes last, as if Apple had got it last.
+    await eventually(async () => expect(await sentOf(key, app)).toBe(2));
+    await tend(key);
+    expect(await sentOf(key, app)).toBe(3);
+    expect(requestsOf(app, "broadcasts").map(({ payload }) => payload)).toMatchObject([3, 2, 3].map(shown));
+  });
+});
+
+test("the channels of a deleted project are deleted by any replica, and a failure of one stops no other", async () => {
+  const one = await world();
+  for (let n = 0; n < 3; n++) await addForeign(one.app);
+  const [first, second, third] = channelsOf(one.app).map(({ id }) => id);
+  if (third === undefined) throw new Error("the simulator has no channels");
+  // Another process has made them, which this one has never heard of.
+  await write(one.key, (record) => ({
+    ...record,
+    channels: {
+      [nameOf(one.app)]: { askedAt: 0, id: first },
+      [`${one.app}/production`]: { askedAt: 0, left: { id: third, at: 0 } },
+      [`${one.app}-other/sandbox`]: { askedAt: 0, id: second },
+    },
+  }));
+  const at = new Date();
+  await publishEvent(dispatch.bus, {
+    id: `${one.projectId}/deleted`,
+    event: "ProjectDeletedV1",
+    subject: one.projectId,
+    at,
+    data: { project_id: one.projectId, at: at.toISOString() },
+  });
+  await eventually(async () => expect(await recordOf(one.key)).toBeUndefined());
+  // That of an app that the settings do not name.
+  expect(channelsOf(one.app).map(({ id }) => id)).toEqual([second]);
 });
 
 describe("an ask whose answer is lost", () => {
@@ -194,14 +335,34 @@ describe("the channels of an activity that has ended", () => {
     expect(Object.values((await recordOf(one.key))?.channels ?? {}).some(({ id }) => id !== undefined)).toBe(false);
   });
 
-  test("of another app than the settings' are given up, and stop no others", async () => {
+  test("stay in the record until Apple has deleted them", async () => {
     const one = await world();
     await ask(one.key);
-    await dispatch.putProvider(one.projectId as ProjectId, { bundle_id: "com.example.renamed" });
     await end(one.key);
     dispatch.pass(4 * hour);
+    const stays = async () => {
+      await tend(one.key);
+      expect((await recordOf(one.key))?.channels?.[nameOf(one.app)]?.id).toBeDefined();
+      expect(channelsOf(one.app)).toHaveLength(1);
+    };
+    dispatch.simulators.script([
+      { provider: "apns", tokenPrefix: `channels/${one.app}`, status: 403, reason: "ExpiredProviderToken" },
+    ]);
+    await stays();
+    dispatch.simulators.script([]);
+    await dispatch.putProvider(one.projectId as ProjectId, { bundle_id: "com.example.renamed" });
+    dispatch.pass(1_000);
+    await stays();
+    await dispatch.putProvider(one.projectId as ProjectId, { bundle_id: one.app });
+    dispatch.pass(1_000);
+    await tend(one.key);
+    expect(channelsOf(one.app)).toEqual([]);
+    // As if the answer had been lost.
+    await write(one.key, (record) => ({
+      ...record,
+      channels: { [nameOf(one.app)]: { askedAt: 0, id: "bm9uZSBzdWNo" } },
+    }));
     await tend(one.key);
     expect((await recordOf(one.key))?.channels?.[nameOf(one.app)]?.id).toBeUndefined();
-    expect(channelsOf(one.app)).toHaveLength(1);
   });
 });

@@ -11,8 +11,8 @@ import type { Pipeline } from "./pipeline.ts";
 
 /** The notification of a version is stored by then, unless it waits in its project's backlog. */
 const storedWithinMs = 3_000;
-/** A version that must wait is tried again after a quarter of its age; one that is paused, later. */
-const retry = { firstMs: 1_000, lastMs: 30_000, ageShare: 0.25, pausedMs: 60_000 } as const;
+/** A version that must wait is tried again after a quarter of its age; after so long at most, where Apple fails or it is paused. */
+const retry = { firstMs: 1_000, ageShare: 0.25, failedMs: 30_000, pausedMs: 120_000 } as const;
 const never = Number.POSITIVE_INFINITY;
 /** Activities of all projects, and of one, that a process tends at a time: others, and devices that join, must not wait for a slow endpoint. */
 const atATime = { total: 128, perKey: 32 } as const;
@@ -32,7 +32,7 @@ type TendDeps = Pick<Deps, "now"> & {
 export const createTendActivity = ({ activities, cache, channels, dueMessages, pipeline, now }: TendDeps) => {
   const shares = createShares(atATime.total, atATime.perKey);
 
-  /** Resolves to the least time until it must be tried again. */
+  /** Resolves to the longest time until it must be tried again. */
   const broadcast = async (key: ActivityKey, record: ActivityRecord, signal: AbortSignal): Promise<number> => {
     const due = unsentChannels(record);
     if (due.length === 0) return never;
@@ -40,7 +40,7 @@ export const createTendActivity = ({ activities, cache, channels, dueMessages, p
     const cached = await cache.get(key.projectId, newestSendId(key, record));
     if (!cached && at - record.writtenAt < storedWithinMs)
       throw new HeraldError("service-unavailable", "the notification of the version is not stored yet");
-    if (!cached) return at < channelsDueAt(record) ? retry.firstMs : never;
+    if (!cached) return at < channelsDueAt(record) ? retry.failedMs : never;
     const content = await activities.current(cached.document);
     // A newer version has a message of its own.
     if (!content) return never;
@@ -50,7 +50,7 @@ export const createTendActivity = ({ activities, cache, channels, dueMessages, p
       const { outcomes, stop } = await pipeline.broadcast(cached, channel, content, signal);
       const [outcome] = outcomes;
       if (outcome?.kind !== "accepted" && outcome?.kind !== "rejected") {
-        if (stop === undefined) return retry.firstMs;
+        if (stop === undefined) return retry.failedMs;
         return stop.kind === "paused" || stop.kind === "held" ? retry.pausedMs : never;
       }
       const problem = outcome.kind === "rejected" ? outcome.providerReason || outcome.reason : undefined;
@@ -61,7 +61,7 @@ export const createTendActivity = ({ activities, cache, channels, dueMessages, p
         isNewest = one.sent === sent || one.sent === record.version;
         return { ...one, problem, sent: isNewest ? record.version : Math.min(one.sent ?? 1, record.version) };
       });
-      return isNewest ? never : retry.firstMs;
+      return isNewest ? never : retry.failedMs;
     });
     return Math.min(...(await Promise.all(waits)));
   };
@@ -69,21 +69,21 @@ export const createTendActivity = ({ activities, cache, channels, dueMessages, p
   return async (key: ActivityKey, version: number | undefined, signal: AbortSignal): Promise<void> => {
     const record = await channels.read(key);
     if (!record) return;
-    let leastMs: number = retry.firstMs;
+    let longestMs: number = retry.failedMs;
     // A replica of the broker may be behind.
     const isStale = version !== undefined && record.version < version;
     if (!isStale && shares.room(key.projectId) > 0) {
       shares.take(key.projectId, 1);
       try {
-        leastMs = await broadcast(key, record, signal);
+        longestMs = await broadcast(key, record, signal);
         if (version === undefined || record.end) await channels.clean(key, record);
       } finally {
         shares.give(key.projectId, 1);
       }
     }
-    if (leastMs === never) return;
+    if (longestMs === never) return;
     const at = now().getTime();
-    const grownMs = Math.min(retry.lastMs, (at - record.writtenAt) * retry.ageShare);
-    await dueMessages.schedule({ ...key, purpose: "broadcast" }, new Date(at + Math.max(leastMs, grownMs)));
+    const waitMs = Math.min(longestMs, Math.max(retry.firstMs, (at - record.writtenAt) * retry.ageShare));
+    await dueMessages.schedule({ ...key, purpose: "broadcast" }, new Date(at + waitMs));
   };
 };
