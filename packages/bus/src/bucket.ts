@@ -58,8 +58,6 @@ export type Bucket<Value> = {
   fill(): Promise<{ readonly bytes: number; readonly maxBytes: number }>;
   /** The keys that match, with wildcards: 90 bytes each. Deleted ones too, while their markers last. */
   keys(keys: string): Promise<string[]>;
-  /** The number of these keys. */
-  count(keys: string): Promise<number>;
   get(key: string): Promise<Entry<Value> | undefined>;
   /** Resolves to the revision. */
   put(key: string, value: Value, options?: WriteOptions): Promise<number>;
@@ -167,18 +165,15 @@ export const openBucket = <Schema extends z.ZodType>(
     return Promise.all(created);
   };
 
-  const list = async (keys: string): Promise<string[]> => {
-    const { subjects = {} } = await streamState(connection, stream, `$KV.${name}.${keys}`);
-    return Object.keys(subjects).map((subject) => subject.slice(`$KV.${name}.`.length));
-  };
-
   return {
     async fill() {
       const { state, config } = await askJetStream(connection, (jsm) => jsm.streams.info(stream));
       return { bytes: state.bytes, maxBytes: config.max_bytes };
     },
-    count: async (keys) => (await list(keys)).length,
-    keys: list,
+    async keys(keys) {
+      const { subjects = {} } = await streamState(connection, stream, `$KV.${name}.${keys}`);
+      return Object.keys(subjects).map((subject) => subject.slice(`$KV.${name}.`.length));
+    },
     async get(key) {
       const found = await lastOf(key);
       if (found === undefined || isDeletion(found.header)) return undefined;

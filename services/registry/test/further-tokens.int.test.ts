@@ -83,6 +83,17 @@ describe("a token of a push type", () => {
     const before = await stored(device);
     await put(device, "voip");
     expect((await stored(device))?.version).toBe(before?.version);
+    const channelsAfter = async (more: object) => {
+      await put(device, "liveactivity/Match", "match", more);
+      const { tokens = [] } = await registry.ask(deviceRequests.get, { projectId, deviceId: device });
+      const token = tokens.find(({ type }) => type === "liveactivity");
+      return [token?.channels, (await stored(device))?.version];
+    };
+    const [, version = 0] = await channelsAfter({});
+    expect(await channelsAfter({ channels: false })).toEqual([undefined, version]);
+    expect(await channelsAfter({ channels: true })).toEqual([true, Number(version) + 1]);
+    expect(await channelsAfter({ channels: true })).toEqual([true, Number(version) + 1]);
+    expect(await channelsAfter({ channels: false })).toEqual([undefined, Number(version) + 2]);
   });
 
   test("of an activity asks for its state until that is on its way, however late", async () => {

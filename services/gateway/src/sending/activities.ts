@@ -54,7 +54,7 @@ export const createActivityStore = ({ bus, limits, now, log }: Deps) => {
     });
   const active = createQueueQuota({
     limitOf: () => ({ messages: limits.activeActivities, bytes: Number.POSITIVE_INFINITY }),
-    count: (projectId: ProjectId) => bucket().count(`active.${projectId}.*`),
+    count: async (projectId: ProjectId) => (await bucket().keys(`active.${projectId}.*`)).length,
     refusal: refusal(`a project may have ${limits.activeActivities} active activities; end one`),
     now,
     log,
@@ -62,7 +62,7 @@ export const createActivityStore = ({ bus, limits, now, log }: Deps) => {
   let fill = { at: Number.NEGATIVE_INFINITY, isFull: false, share: Number.POSITIVE_INFINITY };
   const kept = createQueueQuota({
     limitOf: () => ({ messages: Number.POSITIVE_INFINITY, bytes: Math.min(limits.activityBytes, fill.share) }),
-    count: (projectId: ProjectId) => bucket().count(`${projectId}.*`),
+    count: async (projectId: ProjectId) => (await bucket().keys(`${projectId}.*`)).length,
     refusal: ({ bytes }) =>
       refusal(
         `a project may have ${bytes} bytes of activities, kept for 14 hours each${bytes < limits.activityBytes ? ", while the room of all projects is nearly used up" : ""}`,

@@ -13,9 +13,9 @@ export type StoredToken = {
   readonly token: string;
   readonly hash: string;
   /** Absent: the device's. */
-  readonly environment?: ApnsEnvironment;
+  readonly environment?: ApnsEnvironment | undefined;
   /** A start may name a broadcast channel. */
-  readonly channels?: true;
+  readonly channels?: boolean | undefined;
   /** When the app last sent it: refusals about earlier pushes are ignored. */
   readonly at: Date;
   /** The state of the activity is on its way to it. */
@@ -42,15 +42,10 @@ export const isExpired =
   ({ key, at: since }: StoredToken): boolean =>
     isActivityPushKey(key) && at.getTime() - since.getTime() > activityTokenMs;
 
-type NewToken = Pick<StoredToken, "key" | "token"> & {
-  readonly environment?: ApnsEnvironment | undefined;
-  readonly channels?: boolean | undefined;
-};
-
 /** Stores a token, in place of the last one of its key; the device's own token moves to its new key. The same object if nothing changes. */
 export const putToken = <State extends Holder>(
   state: State,
-  { key, token, environment, channels }: NewToken,
+  { key, token, environment, channels }: Pick<StoredToken, "key" | "token" | "environment" | "channels">,
   at: Date,
 ): State | "full" => {
   const { tokens = [] } = state;
