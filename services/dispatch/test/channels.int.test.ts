@@ -212,10 +212,12 @@ describe("a version", () => {
   test("goes again if an older one was under way at the same time", async () => {
     const { app, key } = await world();
     const { id = "" } = await ask(key);
+    const card = { app, attributesType: "Match", channel: id };
+    await fetch(`${dispatch.simulators.control.url}/apns/instances`, { method: "POST", body: JSON.stringify(card) });
     dispatch.simulators.script([{ provider: "apns", tokenPrefix: `broadcasts/${app}`, times: 1, delayMs: 1_500 }]);
     await change(key);
     await publishVersion(key);
-    await eventually(() => expect(dispatch.simulators.channels.find(app, id)?.last).toBeDefined());
+    await eventually(() => expect(dispatch.simulators.instances.list()).toMatchObject([{ arrived: [{}] }]));
     await change(key);
     await publishVersion(key);
     await eventually(async () => expect(await sentOf(key, app)).toBe(3));
