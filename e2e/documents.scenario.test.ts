@@ -248,6 +248,9 @@ test("the page on Live Activities works as written: a card starts by push, and i
     expect(ended).toMatchObject({ state: "ended" });
     expect(ended?.shown.at(-1)?.contentState).toEqual({ status: "delivered", minutes: 0 });
   });
+  const [viaChannel = ""] = shellBlocks(page, "Many followers: a broadcast channel");
+  const { stdout: made } = await run("sh", ["-e", "-c", viaChannel], { env });
+  expect(JSON.parse(made).data).toMatchObject({ id: "match-81", version: 1 });
 });
 
 test("the page on kinds works as written: what a person switched off is skipped, and the cap holds", async () => {

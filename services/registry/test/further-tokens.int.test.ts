@@ -223,6 +223,16 @@ describe("a send with a push type", () => {
     },
   );
 
+  test("says whether a start may name a channel", async () => {
+    const push = "liveactivity/Match";
+    const found = async () =>
+      (await resolve(["user:u_1"], push))?.flatMap(({ devices }) => devices.map((one) => one.channels));
+    await put(device, push, push, { channels: true });
+    expect(await found()).toEqual([true]);
+    await put(device, push);
+    expect(await found()).toEqual([undefined]);
+  });
+
   test("explains why it does not reach a device", async () => {
     const explain = (deviceId: DeviceId) =>
       registry.ask(audienceRequests.explain, { projectId, deviceId, targets: ["topic:news"], push: "voip" });

@@ -121,8 +121,8 @@ export function createFieldEncoder(authority: string) {
 
   return {
     /** The maximum size in bytes of a request's encoded fields. */
-    most({ path, headers }: TransportRequest): number {
-      let bytes = 2 * maxInteger + 2 + maxField + authority.length + path.length + maxField;
+    most({ method, path, headers }: TransportRequest): number {
+      let bytes = 2 * maxInteger + 2 + (method?.length ?? 0) + authority.length + path.length + 3 * maxField;
       for (const name in headers) bytes += name.length + (headers[name] as string).length + maxField;
       return bytes;
     },

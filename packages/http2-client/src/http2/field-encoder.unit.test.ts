@@ -11,8 +11,8 @@ function createPair() {
   return {
     encoder,
     /** Encodes a request and decodes it again as the peer would. */
-    pass(path: string, headers: Record<string, string>) {
-      const request = { path, headers, body: "" };
+    pass(path: string, headers: Record<string, string>, method?: "GET" | "DELETE") {
+      const request = { path, headers, body: "", method };
       const bytes = Buffer.alloc(encoder.most(request));
       const block = bytes.subarray(0, encoder.encode(bytes, 0, request));
       const { names, values, count } = decoder.decode(block, 0, block.length);
@@ -30,6 +30,15 @@ const whole = (path: string, headers: Record<string, string>) => [
 ];
 
 describe("a request's fields", () => {
+  test("name another method than POST", () => {
+    const { pass } = createPair();
+    for (const method of ["GET", "DELETE"] as const) {
+      const [, ...others] = whole("/", {});
+      expect(pass("/", {}, method).fields).toEqual([[":method", method], ...others]);
+    }
+    expect(pass("/", {}).fields).toEqual(whole("/", {}));
+  });
+
   test("shrink to an index each once they repeat, but for what differs and what is secret", () => {
     const { pass } = createPair();
     const headers = { "apns-topic": "com.example.app", "apns-expiration": "1900000000", ttl: "60", authorization };
