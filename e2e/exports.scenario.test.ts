@@ -46,6 +46,10 @@ const withHistory = async (): Promise<Project> => {
   expectStatus(await project.call(`PUT /notifications/${id}/open`, { body: { project_id: project.id, token } }), 204);
   // Statistics include the open a second or two later.
   await eventually(async () => expect((await project.notification(id)).opens?.time_to_open).toBeDefined());
+  // Registry reads the open by itself.
+  await eventually(async () =>
+    expect((await project.devices()).filter((device) => device.last_opened_at !== undefined)).toHaveLength(1),
+  );
   return project;
 };
 
