@@ -22,8 +22,22 @@ const writtenWithinMs = 120_000;
 
 type Card = { readonly id: string; readonly device: string; readonly instance: string };
 
-export const nOf = ({ contentState }: Instance["shown"][number]): number =>
-  Number((contentState as { n?: number }).n ?? 0);
+const nOf = ({ contentState }: Instance["shown"][number]): number => Number((contentState as { n?: number }).n ?? 0);
+
+/** Waits until each card shows a version, for so long at most. Resolves to all cards, and those that show another one. */
+export const untilNewest = async (cards: () => Promise<Instance[]>, version: number, timeoutMs: number) => {
+  const behind = async () => (await cards()).filter(({ shown }) => nOf(shown.at(-1) as never) !== version);
+  const from = performance.now();
+  await eventually(
+    async () => {
+      const late = await behind();
+      if (late.length > 0) throw new Error(`${late.length} cards are behind`);
+    },
+    { timeoutMs },
+  ).catch(() => {});
+  const tookMs = performance.now() - from;
+  return { late: await behind(), all: await cards(), tookMs };
+};
 
 /** Writes like a correct backend: again until the answer is a 202. */
 export const writeSurely = (project: Project, route: string, activity: object) =>
@@ -118,18 +132,7 @@ export const activities: Row = {
       const known = new Map((await simulators.instances()).map((instance) => [instance.id, instance]));
       return cards.flatMap(({ instance }) => known.get(instance) ?? []);
     };
-    const behind = async () => (await ofRow()).filter(({ shown }) => nOf(shown.at(-1) as never) !== versions);
-    const timeoutMs = shownWithinMs * (await slowness());
-    const from = performance.now();
-    await eventually(
-      async () => {
-        const late = await behind();
-        if (late.length > 0) throw new Error(`${late.length} cards are behind`);
-      },
-      { timeoutMs },
-    ).catch(() => {});
-    const tookMs = performance.now() - from;
-    const [late, all] = [await behind(), await ofRow()];
+    const { late, all, tookMs } = await untilNewest(ofRow, versions, shownWithinMs * (await slowness()));
     const problems = wentBack(all);
     const shown = all.reduce((sum, card) => sum + card.shown.length, 0);
     const arrived = all.reduce((sum, card) => sum + card.arrived.length, 0);

@@ -4,7 +4,7 @@ import { inParallel } from "../../harness/in-parallel.ts";
 import type { Row } from "../row.ts";
 import { slowness } from "../slowness.ts";
 import { randomMoment } from "../trial.ts";
-import { nOf, shownWithinMs, storeToken, wentBack, writeSurely } from "./activities.ts";
+import { shownWithinMs, storeToken, untilNewest, wentBack, writeSurely } from "./activities.ts";
 
 const app = "com.example.e2e";
 const type = "MatchAttributes";
@@ -90,17 +90,8 @@ export const channels: Row = {
     };
     await Promise.all([writing.then(() => simulators.script([])), breaking()]);
 
-    const behind = async () => (await cards()).filter(({ shown }) => nOf(shown.at(-1) as never) !== versions);
-    const from = performance.now();
-    await eventually(
-      async () => {
-        const late = await behind();
-        if (late.length > 0) throw new Error(`${late.length} cards are behind`);
-      },
-      { timeoutMs },
-    ).catch(() => {});
-    const tookMs = performance.now() - from;
-    const [late, all, left] = [await behind(), await cards(), await simulators.channels(app)];
+    const { late, all, tookMs } = await untilNewest(cards, versions, timeoutMs);
+    const left = await simulators.channels(app);
     const followed = new Set(all.flatMap(({ channel }) => channel ?? []));
     const lost = left.length - before - followed.size;
     return {

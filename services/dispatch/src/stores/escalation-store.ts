@@ -58,7 +58,7 @@ export const createEscalationStore = (db: Db) => {
     },
 
     /**
-     * Who has not opened it. Nobody: it was cancelled. Undefined while some of its devices have no row yet. `openedOf`: the devices that opened
+     * Who has not opened it. Empty: everyone has, or it was cancelled. Undefined while some of its devices have no row yet. `openedOf`: the devices that opened
      * it, of up to 1,000.
      */
     unopened: async (
